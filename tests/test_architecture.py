@@ -67,7 +67,7 @@ def imports(path: Path) -> list[str]:
     return found
 
 
-def test_a_room_imports_only_what_it_lists() -> None:
+def test_package_imports_only_what_it_lists() -> None:
     wrong = []
     for path in modules():
         room = room_of(path)
@@ -84,7 +84,7 @@ def allowed(room: str, other: str) -> bool:
     return other in (room, *HOUSE[room].imports) or room.startswith("extras/") != other.startswith("extras")
 
 
-def test_rooms_list_only_rooms_above_them_and_only_what_they_import() -> None:
+def test_packages_list_only_packages_above_that_they_import() -> None:
     rooms = list(HOUSE)
     used = {room: set() for room in rooms}
     for path in modules():
@@ -97,7 +97,7 @@ def test_rooms_list_only_rooms_above_them_and_only_what_they_import() -> None:
         assert set(law.imports) == others, f"{room} lists what it does not import: {set(law.imports) ^ others}"
 
 
-def test_the_core_imports_no_extra() -> None:
+def test_core_imports_no_extra() -> None:
     """Each extra can be deleted: the core reaches it by name only. Imports for type checking count, too."""
     found = set()
     for path in modules():
@@ -114,19 +114,19 @@ def test_the_core_imports_no_extra() -> None:
     assert found == set(), "the core imports an extra: let it register itself (ragbench.base.plugins)"
 
 
-def test_the_architecture_page_shows_the_packages() -> None:
+def test_architecture_page_shows_the_packages() -> None:
     page = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert package_layers.table(HOUSE) in page, "run: python -m tests.package_layers"
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
+def test_modules_have_no_import_cycles() -> None:
     names = {".".join(("ragbench", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in modules()}
     graph = {name: {found for found in imports(path) if found in names} for name, path in names.items()}
     # CycleError names the circle, where there is one.
     assert set(TopologicalSorter(graph).static_order()) == set(names)
 
 
-def test_stages_stand_alone() -> None:
+def test_stages_import_no_other_stage() -> None:
     common = {f"ragbench.search.stages.{shared}" for shared in ("stage", "signals", "agreement")}
     wrong = [
         f"{shown(path)} imports {name}"
@@ -138,7 +138,7 @@ def test_stages_stand_alone() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_settings_end_at_the_plan() -> None:
+def test_settings_are_not_read_after_the_plan() -> None:
     """What runs after `plan()` reads the plan; a process of its own builds settings from a plain configuration."""
     named = {
         path.stem
@@ -154,20 +154,20 @@ def test_imports_are_absolute() -> None:
             assert not isinstance(node, ast.ImportFrom) or node.level == 0, f"{path.name}:{node.lineno}"
 
 
-def test_no_test_mocks() -> None:
+def test_tests_use_no_mocks() -> None:
     mock = re.compile(r"^\s*(from|import) unittest\b", re.M)
     tests = (PACKAGE.parent / "tests").rglob("test_*.py")
     assert not [path for path in tests if mock.search(path.read_text(encoding="utf-8"))]
 
 
-def test_the_checks_are_strict() -> None:
+def test_ruff_and_mypy_are_strict() -> None:
     check = (PACKAGE.parent / "Makefile").read_text(encoding="utf-8").partition("\ncheck:")[2].partition("\n\n")[0]
     assert all(tool in check for tool in ("ruff check .", "ruff format --check .", "mypy"))
     settings = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     assert settings["mypy"]["strict"] and settings["ruff"]["lint"]["select"]
 
 
-def test_some_libraries_have_one_home() -> None:
+def test_libraries_are_imported_in_one_module() -> None:
     wrong = [
         f"{shown(path)} imports {name}"
         for path in modules()
@@ -195,7 +195,7 @@ CONNECTIONS = {
 }
 
 
-def test_all_that_enters_goes_through_the_boundary() -> None:
+def test_input_is_read_through_the_boundary() -> None:
     wrong = []
     for path in modules():
         if room_of(path) == "boundary" or path == PACKAGE / "extras" / "remote" / "http.py":
@@ -218,7 +218,7 @@ def test_all_that_enters_goes_through_the_boundary() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_run_path_imports_neither_torch_nor_transformers() -> None:
+def test_run_imports_neither_torch_nor_transformers() -> None:
     code = (
         "import sys\n"
         "from ragbench.commands import cli\n"

@@ -7,7 +7,7 @@ from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 
 
-def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -> None:
+def test_arm_builder_shares_an_index_of_equal_specifications(workplace: Path, benchmark_small) -> None:
     words = [f"paths.results={workplace}", "p4=off,on", "index.lexical.analyzer=english,standard"]
     settings = composition.sweep(words)
     builder = ArmBuilder.of(settings[0], benchmark_small)
@@ -20,7 +20,7 @@ def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -
     assert len({id(arm.index) for arm in arms}) == 2
 
 
-def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: Path, benchmark_small) -> None:
+def test_arm_builder_shares_readers_of_common_artefacts(workplace: Path, benchmark_small) -> None:
     settings = composition.sweep(
         [f"paths.results={workplace}", "index.lexical.analyzer=english,standard", "dense=null"]
     )
@@ -31,7 +31,7 @@ def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: P
     assert one.index.lexical is not other.index.lexical
 
 
-def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_small, tmp_path: Path) -> None:
+def test_arm_builder_builds_in_the_folder_of_the_settings(workplace: Path, benchmark_small, tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     settings = composition.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])
     builder = ArmBuilder.of(settings, benchmark_small)

@@ -79,13 +79,13 @@ class Lamp(Validated):
         ),
     ],
 )
-def test_what_is_refused_is_named(values: dict, said: str) -> None:
+def test_refused_names_key_and_reason(values: dict, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Lamp(**values)
     assert str(caught.value) == f"Lamp.{said}"
 
 
-def test_values_take_the_form_of_their_type() -> None:
+def test_validated_values_take_the_form_of_their_type() -> None:
     lamp = Lamp(dim=1, wires=["red", "blue"], steps=[[1, 2]], rate=[3])  # type: ignore[arg-type]
     assert (lamp.dim, lamp.wires, lamp.steps, lamp.rate) == (1.0, ("red", "blue"), ((1.0, 2.0),), (3,))
     assert isinstance(lamp.dim, float)
@@ -93,7 +93,7 @@ def test_values_take_the_form_of_their_type() -> None:
         replace(lamp, watts=-2)
 
 
-def test_a_caller_names_the_field_otherwise() -> None:
+def test_validated_caller_names_the_field_otherwise() -> None:
     with pytest.raises(ConfigError) as caught, as_options():
         Lamp(watts=0)
     assert str(caught.value) == "--watts must be at least 1, got 0"
@@ -115,11 +115,11 @@ def test_a_caller_names_the_field_otherwise() -> None:
         (Path("x/y"), "x/y"),
     ],
 )
-def test_values_are_shown_as_a_file_has_them(value: object, said: str) -> None:
+def test_shown_values_look_as_in_a_file(value: object, said: str) -> None:
     assert shown(value) == said
 
 
-def test_a_search_makes_no_checked_value(monkeypatch: pytest.MonkeyPatch, make_index) -> None:
+def test_search_checks_no_value_again(monkeypatch: pytest.MonkeyPatch, make_index) -> None:
     """Parameters are checked when an arm is composed, not once more for every query."""
     from ragbench.base.types import Query
     from ragbench.config import composition

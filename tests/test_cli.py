@@ -34,7 +34,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(SUMMARY) <= 28 and set(WORDS) <= set(SUMMARY)
 
 
-def test_a_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) -> None:
     for command, words in WORDS.items():
         assert cli.main([command, "--help"]) == 0
         out = capsys.readouterr().out
@@ -51,13 +51,15 @@ def test_a_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) ->
         (["init", "notes", " "], "ragbench init does not accept ''"),
     ],
 )
-def test_a_word_that_is_nearly_a_command(typed: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_suggests_the_nearest_command(
+    typed: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(typed) == 2
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", everything())
-def test_every_command_explains_itself_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_explain_themselves_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*command.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert "examples:" in out
@@ -65,7 +67,7 @@ def test_every_command_explains_itself_with_examples(command: str, capsys: pytes
 
 
 @pytest.mark.parametrize("command", everything())
-def test_every_command_has_the_same_style_of_options(command: str) -> None:
+def test_commands_have_the_same_style_of_options(command: str) -> None:
     parser = argparse.ArgumentParser()
     importlib.import_module(commands.call(command.split()).module).add_arguments(parser)
     for action in parser._actions:
@@ -101,7 +103,7 @@ def test_every_command_has_the_same_style_of_options(command: str) -> None:
         (["search", "x", "--top", "0"], "--top must be at least 1"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(
+def test_command_line_refuses_bad_input_in_one_sentence(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     extra = [f"paths.results={tmp_path}"] if len(words) > 1 and "paths.results" not in words[1] else []
@@ -121,7 +123,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
         ("rerank=on", "rerank.model=rerank:m@http://me:p4ss-w0rd@127.0.0.1:9"),
     ],
 )
-def test_a_password_is_refused_and_neither_shown_nor_stored(
+def test_command_line_refuses_a_password_without_showing_it(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert cli.main(["run", *words, f"paths.results={tmp_path}"]) == 2
@@ -131,7 +133,7 @@ def test_a_password_is_refused_and_neither_shown_nor_stored(
 
 
 @pytest.mark.parametrize("command", ["verify", "refresh", "serve", "run"])
-def test_an_argument_that_is_not_text_is_one_sentence(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_refuses_an_argument_that_is_not_text(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([command, "\ud800"]) == 2
     assert capsys.readouterr().err == "ragbench: the argument '\\ud800' is not valid text: type it again\n"
 
@@ -153,7 +155,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 
 @pytest.mark.slow
-def test_no_java_is_one_sentence(tmp_path: Path) -> None:
+def test_command_without_java_is_one_sentence(tmp_path: Path) -> None:
     words = ["search", "x", "--quiet", f"paths.results={tmp_path}", "data=vault", f"data.corpus={DATA / 'vault'}"]
     done = subprocess.run(
         [sys.executable, "-c", NO_JAVA, *words],
@@ -183,7 +185,7 @@ def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert answer["hits"][0]["explanation"]["stages"]["fuse"]["rank"] == 1
 
 
-def test_a_note_gives_no_command_to_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_prints_no_control_character_of_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -200,7 +202,7 @@ def test_a_note_gives_no_command_to_the_terminal(tmp_path: Path, monkeypatch: py
     assert not re.search("\x1b[^\\[]|[\x07\x9b]", shown)
 
 
-def test_a_budget_prints_cited_passages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_within_tokens_prints_cited_passages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "note.md").write_text("# Zebra\n\nA zebra crosses the road.\n")
     data = ("dense=null", "--quiet", "data=vault", f"data.corpus={tmp_path}", f"paths.results={tmp_path / 'results'}")
     assert cli.main(["search", "zebra", "--max-tokens", "50", *data]) == 0
@@ -212,7 +214,7 @@ def test_a_budget_prints_cited_passages(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_ends_a_run_cleanly(number: signal.Signals, tmp_path: Path) -> None:
+def test_run_ends_cleanly_when_interrupted(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ragbench", "run", f"paths.results={tmp_path}", "--quiet", "latency.rounds=500"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     until(lambda: bool(list(tmp_path.glob("index/chunks/*/manifest.json"))))
@@ -223,7 +225,7 @@ def test_an_interruption_ends_a_run_cleanly(number: signal.Signals, tmp_path: Pa
     assert list(tmp_path.rglob("experiment.json")) == []
 
 
-def test_an_index_is_built_anew_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_index_command_rebuilds_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [
         "index",
         "dense=null",

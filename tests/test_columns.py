@@ -11,7 +11,7 @@ FRUIT = Columns.of(
 )
 
 
-def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_columns_of_a_table_are_read_as_written(tmp_path: Path) -> None:
     frame = FRUIT.frame([("001", 1.5, 2, ""), ("nan", 2.0, 1, "ripe")])
     frame.to_csv(tmp_path / "fruit.csv", index=False)
     again = FRUIT.read(tmp_path / "fruit.csv")
@@ -20,7 +20,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert not len(FRUIT.read(tmp_path / "missing.csv"))
 
 
-def test_it_is_shown_under_its_headings() -> None:
+def test_columns_have_headings() -> None:
     frame = FRUIT.frame([("plum", 1.5, None, "ripe")])
     shown, forms = FRUIT.shown(frame)
     assert list(shown.columns) == ["fruit", "price", "why"] and forms == {"price": ".2f"}

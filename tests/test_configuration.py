@@ -40,14 +40,14 @@ CHOICES = [
 ]
 
 
-def test_a_loader_that_is_a_list_is_refused(conf: Path) -> None:
+def test_configuration_refuses_a_loader_that_is_a_list(conf: Path) -> None:
     (conf / "data" / "mine.yaml").write_text("# Mine.\nloader: [vault]\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"data\.loader must be one of"):
         composition.compose(["data=mine"])
 
 
 @pytest.mark.slow
-def test_every_option_composes() -> None:
+def test_options_all_compose() -> None:
     wrong = []
     for choice in CHOICES:
         try:
@@ -119,7 +119,7 @@ def test_every_option_composes() -> None:
         (["dense.depth=???"], r"dense\.depth is \?\?\?: give it a value"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(overrides: list[str], said: str) -> None:
+def test_configuration_refuses_wrong_words_in_one_sentence(overrides: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:
         composition.compose(overrides)
     assert "\n" not in str(caught.value)
@@ -167,7 +167,7 @@ HEAD = "# @package _global_\n"
         (HEAD + "hydra:\n  run: x\n", r"conf/exp/mine\.yaml"),
     ],
 )
-def test_a_slip_in_a_file_names_the_file(conf: Path, text: str, said: str) -> None:
+def test_configuration_names_the_file_of_a_slip(conf: Path, text: str, said: str) -> None:
     (conf / "exp" / "mine.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=said) as caught:
         composition.compose(["exp=mine"])
@@ -175,7 +175,7 @@ def test_a_slip_in_a_file_names_the_file(conf: Path, text: str, said: str) -> No
     assert str(conf) not in str(caught.value).replace(f"{conf}/exp/mine.yaml", "")
 
 
-def test_a_file_that_is_no_text_and_a_broken_switch_are_named(conf: Path) -> None:
+def test_configuration_names_broken_files_and_switches(conf: Path) -> None:
     (conf / "exp" / "mine.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match=r"mine\.yaml is not UTF-8 text"):
         composition.compose(["exp=mine"])
@@ -186,14 +186,14 @@ def test_a_file_that_is_no_text_and_a_broken_switch_are_named(conf: Path) -> Non
         composition.compose(["p6=bad"])
 
 
-def test_an_experiment_of_ones_own_and_its_values(conf: Path) -> None:
+def test_experiment_of_ones_own_and_its_values(conf: Path) -> None:
     (conf / "exp" / "mine.yaml").write_text(f'{HEAD}defaults:\n  - override /p6: "on"\nname: mine\np6:\n  depth: 20\n')
     assert composition.compose(["exp=mine"]).config["p6"]["depth"] == 20
     assert composition.compose(["exp=mine"]).config == composition.compose(["+exp=mine"]).config
     assert composition.compose(["exp=mine", "rerank=off"]).config["p6"] == {}
 
 
-def test_an_experiment_begins_with_another(conf: Path) -> None:
+def test_experiment_builds_on_another(conf: Path) -> None:
     (conf / "exp" / "mine.yaml").write_text(
         f'{HEAD}defaults:\n  - ragdocs_api\n  - phase1\n  - override /graph: "off"\nname: mine\n'
         "fuse:\n  weights: {lexical: 3}\n"
@@ -241,14 +241,14 @@ def test_arms_share_words_and_win_over_them() -> None:
         composition.arms({"bad": ["p6=on", "p6.depth=0"]})
 
 
-def test_a_sweep_has_an_end() -> None:
+def test_sweep_is_limited() -> None:
     with pytest.raises(ConfigError, match=r"the sweep has 999999 arms, at most 1024 are possible"):
         composition.sweep(["fuse.k=range(1,1000000)"])
     with pytest.raises(ConfigError, match=r"'fuse.k=interval\(1,2\)' cannot be swept: list its values"):
         composition.sweep(["fuse.k=interval(1,2)"])
 
 
-def test_weights_of_fields_act_when_searching() -> None:
+def test_field_weights_act_when_searching() -> None:
     plain, weighted = (composition.compose(overrides) for overrides in ([], ["p4=on", "lexical.k1=1.2"]))
     assert plain.index == weighted.index
     assert plain.pipeline != weighted.pipeline
@@ -256,13 +256,13 @@ def test_weights_of_fields_act_when_searching() -> None:
     assert (stage.k1, stage.fields) == (1.2, {"content": 1.0, "title": 3.0, "headers": 2.5, "tags": 2.0})
 
 
-def test_headings_change_only_what_is_embedded() -> None:
+def test_passage_headings_change_only_what_is_embedded() -> None:
     plain, headed = (composition.compose(overrides).index for overrides in ([], ["p2=on"]))
     assert headed.passage == PassageTemplate(headings=True)
     assert replace(headed, passage=plain.passage) == plain
 
 
-def test_sources_by_name() -> None:
+def test_configuration_names_sources() -> None:
     settings = composition.compose(
         [
             "+sources.small={kind: dense, depth: 20, index: {encoder: {name: all-MiniLM-L6-v2}}}",
@@ -281,7 +281,7 @@ def test_sources_by_name() -> None:
     assert (stages["sources.small"].source, stages["sources.small"].depth) == ("small", 20)
 
 
-def test_a_sweep_is_every_combination_with_telling_names() -> None:
+def test_sweep_is_every_combination_with_telling_names() -> None:
     settings = composition.sweep(["p2=on,off", "fuse.k=20,60", "dense.depth=50"])
     assert [each.name for each in settings] == [
         "p2=on fuse.k=20",
@@ -292,7 +292,7 @@ def test_a_sweep_is_every_combination_with_telling_names() -> None:
     assert [each.index.passage.headings for each in settings] == [True, True, False, False]
 
 
-def test_an_experiment_names_its_arm() -> None:
+def test_experiment_names_its_arm() -> None:
     assert composition.compose(["+exp=baseline"]).name == "baseline"
     assert composition.compose([]).name == "default"
 
@@ -302,7 +302,7 @@ def test_two_arms_of_one_name_are_refused() -> None:
         composition.sweep(["name=same", "+exp=baseline,baseline"])
 
 
-def test_missing_and_unknown_keys_and_wrong_types() -> None:
+def test_build_names_missing_unknown_and_mistyped_keys() -> None:
     with pytest.raises(ConfigError, match=r"here\.kindd is unknown; did you mean here\.kind\?"):
         build(DenseSpec, {"kindd": "flat"}, "here")
     with pytest.raises(ConfigError, match=r"here\.m must be a whole number between 2 and 64, got true"):

@@ -81,7 +81,7 @@ BOTH = pytest.mark.parametrize("what", ["run", "serve"])
 
 
 @BOTH
-def test_it_holds_what_the_metadata_says_in_the_versions_of_the_constraints(what: str) -> None:
+def test_lock_follows_metadata_and_constraints(what: str) -> None:
     found, versions = lock.locked(what), lock.constraints()
     assert set(found) == lock.needed(what), f"make it anew: python -m tools.lock {what} > requirements/{what}.txt"
     assert {name: version for name, (version, _) in found.items()} == {name: versions[name] for name in found}
@@ -91,7 +91,7 @@ def test_it_holds_what_the_metadata_says_in_the_versions_of_the_constraints(what
 
 @BOTH
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
-def test_every_python_and_platform_needs_the_same_distributions(what: str, python: str) -> None:
+def test_lock_is_equal_for_every_python_and_platform(what: str, python: str) -> None:
     for platform, system, machine in (("linux", "Linux", "aarch64"), ("darwin", "Darwin", "arm64")):
         environment = {"python_version": python, "python_full_version": f"{python}.9", "platform_machine": machine}
         environment |= {"sys_platform": platform, "platform_system": system}
@@ -99,7 +99,7 @@ def test_every_python_and_platform_needs_the_same_distributions(what: str, pytho
 
 
 @BOTH
-def test_every_file_has_a_digest_and_no_address(what: str) -> None:
+def test_lock_has_digests_and_no_addresses(what: str) -> None:
     for name, (version, hashes) in lock.locked(what).items():
         assert hashes and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), name
         assert "+" not in version, f"{name} is a local build"
@@ -108,12 +108,12 @@ def test_every_file_has_a_digest_and_no_address(what: str) -> None:
 
 
 @BOTH
-def test_the_versions_are_those_that_are_tested_here(what: str) -> None:
+def test_lock_versions_are_those_that_are_tested_here(what: str) -> None:
     here = {name: importlib.metadata.version(name).partition("+")[0] for name in lock.locked(what)}
     assert here == {name: version for name, (version, _) in lock.locked(what).items()}
 
 
-def test_make_refuses_an_old_python_in_one_sentence(tmp_path: Path) -> None:
+def test_make_refuses_an_old_python(tmp_path: Path) -> None:
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(lock.ROOT / name, tmp_path)
     shutil.copytree(lock.ROOT / "requirements", tmp_path / "requirements")
@@ -126,7 +126,7 @@ def test_make_refuses_an_old_python_in_one_sentence(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (2, [sentence])
 
 
-def test_what_a_server_installs_is_small() -> None:
+def test_lock_of_the_server_is_small() -> None:
     sizes = {
         name: sum(file.size or 0 for file in importlib.metadata.distribution(name).files or ())
         for name in lock.locked("serve")
@@ -181,7 +181,7 @@ assert not plugins.missing_package(ModuleNotFoundError("of the core", name="nump
 
 
 @pytest.mark.slow
-def test_a_command_names_the_extra_that_brings_its_package(tmp_path: Path) -> None:
+def test_command_names_the_missing_extra(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "kettle.md").write_text("# Kettles\n\nDescale the kettle.\n", encoding="utf-8")
     commands = {
@@ -200,12 +200,12 @@ def test_a_command_names_the_extra_that_brings_its_package(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_run_from_notes_to_a_bundle_needs_nothing_else(workplace: Path) -> None:
+def test_lock_run_from_notes_to_a_bundle_needs_nothing_else(workplace: Path) -> None:
     assert (workplace / "bundle" / "bundle.json").is_file()
 
 
 @pytest.mark.slow
-def test_a_server_needs_nothing_else_and_all_of_it(workplace: Path, tmp_path: Path) -> None:
+def test_lock_server_needs_nothing_else_and_all_of_it(workplace: Path, tmp_path: Path) -> None:
     shutil.copytree(workplace / "bundle", tmp_path / "bundle")
     notes = shutil.copytree(workplace / "notes", tmp_path / "notes")
     write(workplace, tmp_path / "notes.sqlite")
@@ -261,7 +261,7 @@ def served(place: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_part_of_lucene_analyses_as_the_whole(tmp_path: Path) -> None:
+def test_lucene_part_analyses_as_the_whole(tmp_path: Path) -> None:
     text = "The getUserById calls of C++, v3.1.2, Häuser und Türen, кошки"
     program = f"""
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
@@ -276,7 +276,7 @@ print(lucene_jar().name, [analyze(analyzer(name), {text!r}) for name in ANALYZER
     assert ("fatjar" in whole, part, carried) == (True, "lucene.jar", found)
 
 
-def test_a_missing_part_is_one_sentence_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 

@@ -90,7 +90,7 @@ def messages() -> list[Message]:
     return messages
 
 
-def test_every_kind_is_found() -> None:
+def test_messages_of_every_kind_are_collected() -> None:
     counts = Counter(message.kind for message in messages())
     # Commands that were deleted took prints and log lines with them.
     assert counts["error"] > 550 and counts["said"] > 45 and counts["log"] > 35 and counts["variable"] > 15, counts
@@ -107,7 +107,7 @@ def test_messages_are_short_and_plain() -> None:
     assert wrong == []
 
 
-def test_an_error_is_one_line() -> None:
+def test_error_messages_are_one_line() -> None:
     wrong = [
         message
         for message in messages()
@@ -158,7 +158,7 @@ def dialect() -> list[tuple[str, str]]:
     ]
 
 
-def test_the_dialect_is_found() -> None:
+def test_dialect_is_recognised() -> None:
     assert DIALECT.search("It is surely better") and DIALECT.search("a score is no number")
     assert len(list(_pages())) > 20
 

@@ -11,7 +11,7 @@ from ragbench.base import minimums
 ROOT = Path(minimums.__file__).parent.parent
 
 
-def test_every_number_has_a_docstring() -> None:
+def test_minimums_have_docstrings() -> None:
     body = ast.parse(Path(minimums.__file__).read_text(encoding="utf-8")).body
     for place, line in enumerate(body):
         if isinstance(line, ast.Assign):
@@ -19,7 +19,7 @@ def test_every_number_has_a_docstring() -> None:
             assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant), ast.unparse(line)
 
 
-def test_no_module_has_a_number_of_its_own() -> None:
+def test_minimums_are_defined_in_one_module() -> None:
     own = re.compile(r"^_?(FEW\w*|LEAST|ENOUGH) = \d", re.M)
     found = [str(path) for path in ROOT.rglob("*.py") if own.search(path.read_text(encoding="utf-8"))]
     assert found == []

@@ -30,7 +30,7 @@ def script(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
 
-def test_there_is_a_notebook_for_every_script() -> None:
+def test_every_script_has_its_notebook() -> None:
     assert [path.stem for path in SCRIPTS] == [path.stem for path in sorted(FOLDER.glob("*.ipynb"))]
     assert [path.stem[:2] for path in SCRIPTS] == ["01", "02", "03", "04", "05", "06", "07"]
 
@@ -43,7 +43,7 @@ def test_script_and_notebook_say_the_same(script: Path) -> None:
     assert text(saved.cells) == text(written.cells)
 
 
-def test_outputs_are_small_and_name_no_places(script: Path) -> None:
+def test_notebook_outputs_are_small_and_name_no_folders(script: Path) -> None:
     path = script.with_suffix(".ipynb")
     assert path.stat().st_size < 300_000
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -54,6 +54,6 @@ def test_outputs_are_small_and_name_no_places(script: Path) -> None:
         assert not (found := PLACES.search(json.dumps(output))), f"{found}: {json.dumps(output)[:300]}"
 
 
-def test_progress_bars_are_gone(script: Path) -> None:
+def test_notebooks_have_no_progress_bars(script: Path) -> None:
     saved = script.with_suffix(".ipynb").read_text(encoding="utf-8")
     assert "<progress" not in saved and "jupyter.widget" not in saved and "\\u2501" not in saved

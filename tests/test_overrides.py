@@ -25,12 +25,12 @@ KNOWN = config_choices.read()
         (["name=rerank", "data.corpus=/a/rerank"], ["name=rerank", "data.corpus=/a/rerank"]),
     ],
 )
-def test_words_become_those_that_are_composed(typed: list[str], made: list[str]) -> None:
+def test_overrides_become_those_that_are_composed(typed: list[str], made: list[str]) -> None:
     assert canonical(typed, KNOWN) == made
 
 
 @pytest.mark.parametrize(("home", "made"), [("/home/ada", "/home/ada/notes"), ("/home/a b", "'/home/a b/notes'")])
-def test_a_tilde_is_the_home_folder(home: str, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overrides_expand_a_tilde(home: str, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", home)
     assert canonical(["data.corpus=~/notes"], KNOWN) == [f"data.corpus={made}"]
     assert composition.compose(["data=vault", "data.corpus=~/notes"]).config["data"]["corpus"] == f"{home}/notes"
@@ -53,13 +53,13 @@ def test_a_tilde_is_the_home_folder(home: str, made: str, monkeypatch: pytest.Mo
         ("=3", "'=3' is not key=value"),
     ],
 )
-def test_what_is_no_word_is_refused(typed: str, said: str) -> None:
+def test_overrides_refuse_what_is_no_override(typed: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         canonical([typed], KNOWN)
     assert str(caught.value).startswith(said)
 
 
-def test_every_name_of_a_proposal_is_its_number() -> None:
+def test_overrides_take_names_of_proposals() -> None:
     assert set(names.ALIASES) == {f"p{n}" for n in range(1, 14)} <= {group.name for group in KNOWN.switches}
     assert not set(names.ALIASES.values()) & (KNOWN.names | set(KNOWN.by_group))
     for number, name in names.ALIASES.items():
@@ -67,7 +67,7 @@ def test_every_name_of_a_proposal_is_its_number() -> None:
         assert names.label(number) == f"{number} {name}"
 
 
-def test_arms_have_names_and_words() -> None:
+def test_arms_have_names_and_overrides() -> None:
     assert named_arms(["base=", "mine=rerank=on p6.depth=20", "said=name='two words' exp=phase1"]) == {
         "base": (),
         "mine": ("rerank=on", "p6.depth=20"),
@@ -84,7 +84,7 @@ def test_arms_have_names_and_words() -> None:
         (["a=name='x"], "--arm a: a quote is not closed in name='x"),
     ],
 )
-def test_arms_that_cannot_be(given: list[str], said: str) -> None:
+def test_arms_refuse_wrong_definitions(given: list[str], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         named_arms(given)
     assert str(caught.value).startswith(said)

@@ -76,14 +76,14 @@ def python(*words: str, cwd: Path, **more: str) -> str:
     return done.stdout
 
 
-def test_a_search_loads_no_optional_part(small_bundle: Path, tmp_path: Path) -> None:
+def test_search_loads_no_optional_part(small_bundle: Path, tmp_path: Path) -> None:
     first, then = python("-c", SEARCH, str(small_bundle), cwd=tmp_path, PYTHONPATH=str(ROOT)).splitlines()
     assert first == "after import:"
     loaded = then.split()
     assert not [name for name in loaded if any(name == each or name.startswith(f"{each}.") for each in OPTIONAL)]
 
 
-def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
+def test_plugin_package_registers_like_our_parts(tmp_path: Path) -> None:
     (tmp_path / "stranger.py").write_text(STRANGER)
     facts = tmp_path / "stranger-1.0.dist-info"
     facts.mkdir()
@@ -98,7 +98,7 @@ def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
     assert "csv" in python("-m", "ragbench", "export", "--help", cwd=tmp_path, PYTHONPATH=path)
 
 
-def test_an_unknown_part_is_one_sentence() -> None:
+def test_unknown_part_is_one_sentence() -> None:
     with pytest.raises(ConfigError, match=r"--format must be one of ragbench, .*, got pdf"):
         plugins.load("ragbench.exports", "pdf", "--format")
 
@@ -113,7 +113,7 @@ def needed_by(extra: str) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", [*EXTRAS, "all"])
-def test_an_extra_can_be_deleted_and_the_rest_works(tmp_path: Path, extra: str) -> None:
+def test_extras_can_be_deleted(tmp_path: Path, extra: str) -> None:
     """A copy of the tree without an extra and those that need it, or without all: what is left imports and measures."""
     gone = EXTRAS if extra == "all" else sorted(needed_by(extra))
     for folder in ("ragbench", "conf", "corpus", "qrels", "tests"):

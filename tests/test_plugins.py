@@ -78,7 +78,7 @@ def found_first(ranked, grades):
     return float(bool(ranked) and grades.get(ranked[0], 0) > 0)
 
 
-def test_a_function_is_a_switch_like_any_other() -> None:
+def test_stage_function_is_a_switch_like_any_other() -> None:
     settings = composition.compose(["only_guides=on", "only_guides.factor=0.1"])
     assert settings.config["only_guides"]["factor"] == 0.1
     assert settings.config["order"][-2:] == ["only_guides", "cut"]
@@ -97,13 +97,13 @@ def test_a_function_is_a_switch_like_any_other() -> None:
         (["only_gides=on"], "only_gides is unknown"),
     ],
 )
-def test_a_slip_names_the_key(words: list[str], said: str) -> None:
+def test_stage_function_names_the_refused_key(words: list[str], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         composition.compose(words)
     assert said in str(caught.value)
 
 
-def test_functions_that_cannot_be_stages_are_refused() -> None:
+def test_stage_refuses_functions_that_cannot_be_stages() -> None:
     with pytest.raises(ConfigError, match="must take"):
         ragbench.stage(lambda query: [])
     with pytest.raises(ConfigError, match="not both"):
@@ -115,7 +115,7 @@ def test_functions_that_cannot_be_stages_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_all_four_in_one_experiment(benchmark_small: Benchmark, tmp_path: Path) -> None:
+def test_plugins_of_all_kinds_take_part_in_one_experiment(benchmark_small: Benchmark, tmp_path: Path) -> None:
     small = [*QUICK, f"paths.results={tmp_path}", "measures=[nDCG@10,found_first]"]
     arms = {
         "words": [*small, "dense=null"],
@@ -129,7 +129,7 @@ def test_all_four_in_one_experiment(benchmark_small: Benchmark, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_run_is_not_deceived_by_a_plug_in_that_hides_a_cache(
+def test_run_times_a_plug_in_without_its_hidden_cache(
     vault_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The pass that measures quality has filled the set with all queries; the sleep itself gives the figure."""
@@ -152,7 +152,7 @@ def test_a_run_is_not_deceived_by_a_plug_in_that_hides_a_cache(
     assert disturbed or (verdict["cost"], verdict["verdict"]) == ("over", "reject")
 
 
-def test_a_stage_must_answer_for_every_hit(index) -> None:
+def test_stage_function_must_score_every_hit(index) -> None:
     @ragbench.stage
     def lazy(query, hits):
         return []
@@ -175,7 +175,7 @@ def test_a_stage_must_answer_for_every_hit(index) -> None:
     ],
     ids=["text", "complex", "nested", "whole", "large", "nan", "none", "exit"],
 )
-def test_a_stage_that_gives_no_scores_fails_in_a_sentence(index, scores: object, said: str) -> None:
+def test_stage_function_without_scores_is_one_sentence(index, scores: object, said: str) -> None:
     @ragbench.stage
     def odd(query, hits):
         if isinstance(scores, SystemExit):
@@ -186,7 +186,7 @@ def test_a_stage_that_gives_no_scores_fails_in_a_sentence(index, scores: object,
         odd()([replace(start([Query("q", "x")])[0], fused=Ranking.of([0], [0.9]))], index)
 
 
-def test_an_arm_whose_plug_in_exits_fails_and_the_others_are_complete(vault_folder: Path, tmp_path: Path) -> None:
+def test_arm_whose_plug_in_exits_fails_alone(vault_folder: Path, tmp_path: Path) -> None:
     @ragbench.encoder
     def unequal(texts):
         return [[1.0] * (3 if text.startswith("Q: ") else 2) for text in texts]
@@ -205,7 +205,7 @@ def test_an_arm_whose_plug_in_exits_fails_and_the_others_are_complete(vault_fold
         ).run()
 
 
-def test_vectors_of_a_function_are_unit_vectors() -> None:
+def test_encoder_function_gives_unit_vectors() -> None:
     encoder = load_encoder(EncoderSpec("letters", query_prefix="ee "))
     vectors = encoder.encode_passages(["tea", "no"])
     assert vectors.tolist() == pytest.approx(
@@ -216,7 +216,7 @@ def test_vectors_of_a_function_are_unit_vectors() -> None:
     assert load_encoder(EncoderSpec("letters", query_prefix="")).digest != encoder.digest
 
 
-def test_scores_of_a_function_and_what_is_no_score() -> None:
+def test_reranker_function_gives_finite_scores() -> None:
     model = load_cross_encoder(CrossEncoderSpec("shared_words"))
     assert model.score("a b", ["b c", "x", "a b"]).tolist() == [1.0, 0.0, 2.0]
     extensions.register("encoder", "bad", lambda texts: [1.0])
@@ -233,7 +233,7 @@ def test_scores_of_a_function_and_what_is_no_score() -> None:
         load_cross_encoder(CrossEncoderSpec("large")).score("a", ["b"])
 
 
-def test_own_measures_stand_beside_the_others() -> None:
+def test_measure_function_is_computed_with_the_others() -> None:
     frame = measures.evaluate({"q": [("a", 2.0), ("b", 1.0)]}, {"q": {"b": 1}}, ["RR", "found_first"])
     values = dict(zip(frame["measure"], frame["value"], strict=True))
     assert (values["RR"], values["found_first"]) == (0.5, 0.0)
@@ -290,7 +290,7 @@ def package_first(ranked, grades):
 
 
 @pytest.mark.slow
-def test_a_package_that_pip_installs_adds_to_the_command_line(tmp_path: Path) -> None:
+def test_installed_package_adds_to_the_command_line(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "installed"
     source.mkdir()
     (source / "small_package.py").write_text(PACKAGE, encoding="utf-8")
@@ -361,7 +361,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize(("name", "path"), [("openai:small", "/v1/embeddings"), ("ollama:small", "/api/embed")])
-def test_an_endpoint_gives_unit_vectors_in_batches(
+def test_endpoint_encoder_gives_unit_vectors_in_batches(
     name: str, path: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(usage.PRICE, "2.0")
@@ -378,7 +378,7 @@ def test_an_endpoint_gives_unit_vectors_in_batches(
     assert np.array_equal(again, vectors) and len(server.asked) == 2 and usage.take_usage() == {}
 
 
-def test_a_busy_server_is_asked_again(server: Server) -> None:
+def test_endpoint_encoder_asks_a_busy_server_again(server: Server) -> None:
     server.busy = 2
     assert load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"]).shape == (1, 2)
     assert usage.take_usage()["openai:small"]["requests"] == 3
@@ -387,7 +387,7 @@ def test_a_busy_server_is_asked_again(server: Server) -> None:
         load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"])
 
 
-def test_what_an_endpoint_cannot_do_is_one_sentence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endpoint_encoder_failure_is_one_sentence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match=r"openai:missing at http://127.0.0.1:\d+/v1 gave no vectors \(status 404"):
         load_encoder(EncoderSpec("openai:missing")).encode_queries(["ab"])
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
@@ -401,14 +401,14 @@ def test_what_an_endpoint_cannot_do_is_one_sentence(server: Server, monkeypatch:
         check_name("openai:anything", "cross-encoder")
 
 
-def test_the_package_offers_what_is_for_people() -> None:
+def test_package_exports_the_public_names() -> None:
     assert dir(ragbench) == sorted(ragbench.__all__)
     assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_encoders_behind_endpoints_are_measured_compared_and_advised_on(
+def test_endpoint_encoders_are_measured_and_compared(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(Path(__file__).parent / "data" / "phases", tmp_path / "notes")
@@ -428,7 +428,7 @@ def test_encoders_behind_endpoints_are_measured_compared_and_advised_on(
     assert list(dict.fromkeys(row["arm"] for row in json.loads(capsys.readouterr().out)["summary"])) == arms
 
 
-def test_stage_example_drops_hits(index) -> None:
+def test_plugin_stage_example_drops_hits(index) -> None:
     """The example of `ragbench.stage` has the contract of a stage: it is put into a pipeline, which searches."""
     (example,) = doctest.DocTestFinder(recurse=False).find(ragbench.stage, "stage")
     module = types.ModuleType("stage_example")

@@ -62,7 +62,7 @@ def test_child_process_imports_nothing_from_the_working_directory(
     assert not (tmp_path / "EXECUTED").exists()
 
 
-def test_a_program_of_the_user_may_import_from_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_program_imports_from_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(*processes.SAFE_PATH)
     ask = client.asking_program(
         [sys.executable, "-c", "import json, sys; print(json.dumps([sys.flags.safe_path]))"], 30.0
@@ -81,7 +81,7 @@ sys.addaudithook(audit)
 """
 
 
-def test_a_command_sends_nothing_and_writes_nothing_at_home(tmp_path: Path, vault_folder: Path) -> None:
+def test_command_sends_nothing_and_leaves_home_unchanged(tmp_path: Path, vault_folder: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(GUARD)
     (tmp_path / "tmp").mkdir()
     environment = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name}

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from ragbench.base.types import Query, QueryState, Ranking
 
 
-def test_sorts_by_score_then_chunk_number() -> None:
+def test_ranking_sorts_by_score_then_chunk_number() -> None:
     ranking = Ranking.of([5, 1, 9, 3], [0.5, 0.7, 0.7, 0.5])
     assert ranking.chunks.tolist() == [1, 9, 3, 5]
 
 
-def test_ties_at_the_cut_off_keep_the_lower_number() -> None:
+def test_ranking_keeps_the_lower_number_of_ties() -> None:
     assert Ranking.of([9, 4, 7], [1.0, 1.0, 1.0], depth=2).chunks.tolist() == [4, 7]
 
 
 @given(st.dictionaries(st.integers(0, 1000), st.floats(-1e3, 1e3, width=32)), st.randoms())
-def test_the_order_given_does_not_matter(scores: dict[int, float], chance) -> None:
+def test_ranking_ignores_the_order_given(scores: dict[int, float], chance) -> None:
     items = list(scores.items())
     ranking = Ranking.of([c for c, _ in items], [s for _, s in items])
     chance.shuffle(items)
@@ -26,13 +26,13 @@ def test_the_order_given_does_not_matter(scores: dict[int, float], chance) -> No
     assert np.all(np.diff(ranking.scores) <= 0)
 
 
-def test_a_ranking_cannot_be_written_to() -> None:
+def test_ranking_is_read_only() -> None:
     ranking = Ranking.of([1, 2], [0.1, 0.2])
     with pytest.raises(ValueError, match="read-only"):
         ranking.chunks[0] = 7
 
 
-def test_states_are_changed_by_making_new_ones() -> None:
+def test_query_state_is_immutable() -> None:
     state = QueryState(Query("q1", "words"))
     later = state.with_text("dense", "more words").with_weight("dense", 1.5).with_weight("dense", 2.0).with_note("n")
     assert (state.text_for("dense"), state.weights, state.notes) == ("words", {}, ())
@@ -40,7 +40,7 @@ def test_states_are_changed_by_making_new_ones() -> None:
     assert later.weights == {"dense": 3.0}
 
 
-def test_a_filter_counts_what_it_leaves() -> None:
+def test_filter_counts_what_it_leaves() -> None:
     state = QueryState(Query("q", "t"), fused=Ranking.ordered([1, 2], [0.9, 0.1]))
     after = state.filtered("threshold", state.fused.keep(np.array([True, False])))
     assert after.counts == (("original_count", 2), ("threshold", 1))

@@ -51,11 +51,11 @@ MAKERS = {
 }
 
 
-def test_what_writes_without_the_helper_is_listed() -> None:
+def test_writers_without_the_helper_are_listed() -> None:
     assert _found(_writes) == set(WRITERS)
 
 
-def test_what_makes_folders_without_the_helper_is_listed() -> None:
+def test_makers_of_folders_without_the_helper_are_listed() -> None:
     assert _found(_makes) == set(MAKERS)
 
 
@@ -68,7 +68,7 @@ def test_what_makes_folders_without_the_helper_is_listed() -> None:
         ("files.locked(path)", False),
     ],
 )
-def test_what_counts_as_making_a_folder(text: str, listed: bool) -> None:
+def test_makers_of_folders_are_recognised(text: str, listed: bool) -> None:
     assert any(_makes(ast.parse(text))) == listed
 
 
@@ -85,7 +85,7 @@ def test_what_counts_as_making_a_folder(text: str, listed: bool) -> None:
         ("text.replace('a', 'b')", False),
     ],
 )
-def test_what_counts_as_writing(text: str, listed: bool) -> None:
+def test_writers_are_recognised(text: str, listed: bool) -> None:
     assert any(_writes(ast.parse(text))) == listed
 
 

@@ -17,7 +17,7 @@ from research.atlas import fetch, ingest, measure, page, statistics
 from tests.made_atlas import made
 
 
-def test_an_order_learned_without_a_site_is_the_order_there() -> None:
+def test_atlas_ranks_a_site_by_an_order_learned_without_it() -> None:
     about = {"data": "data=builtin", "order": "questions-without-uv-docs"}
     site = measure.Collection("uv-docs", ("data=builtin",), about)
     for name in ("recommended", "recommended+p7", "rank"):
@@ -27,7 +27,7 @@ def test_an_order_learned_without_a_site_is_the_order_there() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_is_the_one_that_the_tables_give() -> None:
+def test_atlas_page_is_generated_from_the_tables() -> None:
     root = Path(__file__).parents[2]
     atlas = Atlas.load()
     assert (root / "docs" / page.PAGE).read_text(encoding="utf-8") == page.page(atlas)
@@ -35,7 +35,7 @@ def test_the_page_is_the_one_that_the_tables_give() -> None:
     assert page.proposals(atlas) in (root / "docs" / "research" / "proposals.md").read_text(encoding="utf-8")
 
 
-def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_refuses_a_package_that_is_not_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import hashlib
     import io
     import tarfile
@@ -69,7 +69,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeyp
         fetch.fetch(tmp_path, ["gide"])
 
 
-def test_records_in_json_become_markdown() -> None:
+def test_fetch_makes_markdown_of_json_records() -> None:
     spells = (
         b'[{"name": "Alarm", "desc": ["You set an alarm.", "It pings."], "school": {"name": "x"}}, {"name": "None"}]'
     )
@@ -77,7 +77,7 @@ def test_records_in_json_become_markdown() -> None:
     assert alarm == ("alarm.md", "# Alarm\n\nYou set an alarm.\n\nIt pings.\n")
 
 
-def test_elements_of_xml_in_json_become_markdown() -> None:
+def test_fetch_makes_markdown_of_xml_in_json() -> None:
     def element(name: str, *children: object) -> dict[str, object]:
         return {"type": "element", "name": name, "children": list(children)}
 
@@ -94,13 +94,13 @@ def test_elements_of_xml_in_json_become_markdown() -> None:
     assert found == ("F1.md", "# Insurance\n\n## Cars\n\nIt has a car\n")
 
 
-def test_every_pinned_package_has_what_the_tables_need() -> None:
+def test_atlas_packages_have_what_the_tables_need() -> None:
     for name, about in fetch.pinned().items():
         assert about["package"].startswith("npm:") and about["package"].count("@") >= 1, name
         assert len(about["sha512"]) == 128 and about["licence"] and about["kind"] and about["language"]
 
 
-def test_effects_of_by_hand() -> None:
+def test_atlas_effects_by_hand() -> None:
     values = pd.DataFrame({"plain_hybrid": [0.5, 0.5, 0.0], "p8": [1.0, 0.5, 0.1], "baseline": [0.0, 0.5, 0.0]})
     rows = {(row["base"], row["change"]): row for row in ingest.effects_of("notes", values)}
     assert set(rows) == {("plain_hybrid", "p8"), ("plain_hybrid", "baseline"), ("baseline", "plain_hybrid")}
@@ -110,7 +110,7 @@ def test_effects_of_by_hand() -> None:
     assert row["error"] == pytest.approx(pd.Series([0.5, 0.0, 0.1]).std() / 3**0.5)
 
 
-def test_known_arms_ignore_an_encoder_that_all_have() -> None:
+def test_atlas_arms_ignore_an_encoder_that_all_have() -> None:
     overrides = {"plain": ["exp=plain_hybrid"], "dedup": ["exp=plain_hybrid", "p8=on"]}
     run = SimpleNamespace(arms=list(overrides), record={"overrides": overrides})
     assert ingest.known_arms(run) == {"plain": "plain_hybrid", "dedup": "p8"}
@@ -121,14 +121,14 @@ def test_known_arms_ignore_an_encoder_that_all_have() -> None:
     assert ingest.known_arms(run) == {"plain": "plain_hybrid"}
 
 
-def test_written_tables_are_loaded_again(tmp_path: Path) -> None:
+def test_atlas_written_tables_are_loaded_again(tmp_path: Path) -> None:
     atlas = made([0.01, 0.02])
     ingest.write(atlas, tmp_path)
     columns = list(ingest.EFFECT_COLUMNS)
     pd.testing.assert_frame_equal(Atlas.load(tmp_path).effects, atlas.effects[columns])
 
 
-def test_i2_and_interval_by_hand() -> None:
+def test_atlas_i2_and_interval_by_hand() -> None:
     assert statistics.i2([0.02] * 12, [0.01] * 12) == 0.0
     pooled = made([0.02] * 12).pooled("p8")
     assert pooled is not None
@@ -137,7 +137,7 @@ def test_i2_and_interval_by_hand() -> None:
     assert (low, high) == pytest.approx((0.02 - 0.0220099, 0.02 + 0.0220099), abs=1e-6)
 
 
-def test_moderate_finds_slopes_and_shrinks_them() -> None:
+def test_atlas_moderators_are_shrunk() -> None:
     generator = np.random.default_rng(13)
     size, noise = generator.normal(size=40), generator.normal(size=40)
     effects = 0.05 * size + generator.normal(0, 0.01, 40)

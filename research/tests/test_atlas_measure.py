@@ -13,7 +13,7 @@ HANDBOOK = Path(__file__).parents[2] / "tests" / "data" / "phases"
 
 
 @pytest.mark.slow
-def test_a_group_is_measured_once_and_a_broken_collection_is_named(tmp_path: Path, caplog) -> None:
+def test_atlas_measures_a_group_once(tmp_path: Path, caplog) -> None:
     (tmp_path / "questions.csv").write_text(
         "text,relevant\nlargest file I may send,configuration.md\ncounters,metrics.md\n", encoding="utf-8"
     )
@@ -46,7 +46,7 @@ broken:
     assert again.effects.equals(first.effects)
 
 
-def test_lists_of_another_form_are_refused(tmp_path: Path) -> None:
+def test_atlas_refuses_lists_of_another_form(tmp_path: Path) -> None:
     path = tmp_path / "collections.yaml"
     for text, sentence in (
         ("- a", "lists no collections"),

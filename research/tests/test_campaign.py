@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_no_case_of_a_small_campaign_does_harm(tmp_path: Path) -> None:
+def test_campaign_does_no_harm(tmp_path: Path) -> None:
     counts = ("kills=2", "errors=3", "bundles=6", "databases=4", "flips=100", "inputs=10")
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "research.faults.campaign", "--seed", str(SEED), *counts]
@@ -41,7 +41,7 @@ def test_no_case_of_a_small_campaign_does_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_init_that_is_killed_at_any_change_of_a_file_can_be_repeated(tmp_path: Path) -> None:
+def test_init_can_be_repeated_after_a_kill_at_any_change(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "research.faults.campaign", "--command", "init", "kills=12"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
@@ -51,7 +51,7 @@ def test_an_init_that_is_killed_at_any_change_of_a_file_can_be_repeated(tmp_path
 
 
 @pytest.mark.slow
-def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_campaign_of_bad_inputs_is_refused_in_one_sentence(tmp_path: Path) -> None:
     known = cases()
     assert len(known) >= 600
     assert len({case.name for case in known}) == len(known)
@@ -62,7 +62,7 @@ def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bad_contents_are_refused_at_every_door(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaign_of_bad_contents_is_refused_everywhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
     monkeypatch.setenv("OPENAI_BASE_URL", "")
     doors = Doors(place / "doors", place / "bundle", words_in(place))
@@ -75,7 +75,7 @@ def test_bad_contents_are_refused_at_every_door(place: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_a_killed_refresh_leaves_an_answer(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refresh_leaves_an_answer_when_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
     company = Company(place / "company", place / "bundle")
     company.kill(1)
@@ -83,7 +83,7 @@ def test_a_killed_refresh_leaves_an_answer(place: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_seeds_threads_and_order_of_topics_change_no_byte(tmp_path: Path) -> None:
+def test_run_is_equal_for_seeds_threads_and_order_of_topics(tmp_path: Path) -> None:
     found = {each: measure(each, tmp_path / each[0]) for each in (("0", "1", "forward"), ("77", "2", "backward"))}
     assert list(differences(found)) == []
     assert len(next(iter(found.values()))) == 8

@@ -21,17 +21,17 @@ DECISIONS = set(
 )
 
 
-def test_rows_name_existing_files_of_tests() -> None:
+def test_conformance_rows_name_existing_files_of_tests() -> None:
     missing = [(row.id, path) for row in ROWS for path in row.tests if not (ROOT / path).is_file()]
     assert missing == []
     assert {row.id for row in ROWS for path in row.tests if not path.rpartition("/")[2].startswith("test_")} == set()
 
 
-def test_a_difference_has_its_decision() -> None:
+def test_conformance_difference_names_its_decision() -> None:
     assert [row.id for row in ROWS if row.differs and row.decision not in DECISIONS] == []
 
 
-def test_a_row_is_text_and_a_difference_is_measured_or_quotes_the_contradiction() -> None:
+def test_conformance_difference_is_measured_or_quoted() -> None:
     ids_of_tests = [row.id for row in ROWS if re.search(r"\.py\b|::test_|tests/", f"{row.says} {row.differs}")]
     assert ids_of_tests == [], "ids of tests belong to `tests`"
     bare = [row.id for row in ROWS if row.differs and not has_evidence(row.differs)]
@@ -47,16 +47,16 @@ def test_a_row_is_text_and_a_difference_is_measured_or_quotes_the_contradiction(
         ("", False),
     ],
 )
-def test_a_reason_is_a_figure_or_a_quotation(differs: str, found: bool) -> None:
+def test_conformance_reason_has_a_figure_or_a_quotation(differs: str, found: bool) -> None:
     assert has_evidence(differs) == found
 
 
-def test_the_top_level_is_that_of_the_task() -> None:
+def test_conformance_has_the_top_level_of_the_task() -> None:
     wanted = ["pyproject.toml", "ragbench", "notebooks", "conf", "corpus", "qrels", "tests", "results"]
     assert [name for name in wanted if not (ROOT / name).exists()] == []
 
 
-def test_the_independent_list_is_met() -> None:
+def test_conformance_meets_the_independent_list() -> None:
     """No requirement is wrong or missing; of every seed, 95% are done or reasoned and 80% done as written."""
     for seed, states in audited(ROWS).items():
         assert {"wrong", "missing"}.isdisjoint(states), seed
@@ -65,7 +65,7 @@ def test_the_independent_list_is_met() -> None:
     assert numbers == set(range(1, 1 + sum(AUDITED.values()))) and all(row.covers for row in ROWS)
 
 
-def test_a_requirement_is_as_good_as_the_rows_that_cover_it() -> None:
+def test_requirement_has_the_state_of_its_rows() -> None:
     rows = [
         Requirement("a", "s", "000", "x", (1, 2)),
         Requirement("b", "s", "000", "x", (2, 4), differs="By 12 ms."),
@@ -74,7 +74,7 @@ def test_a_requirement_is_as_good_as_the_rows_that_cover_it() -> None:
     assert audited(rows)["000"][:5] == ["done", "differs", "wrong", "differs", "missing"]
 
 
-def test_every_seed_has_rows() -> None:
+def test_conformance_every_seed_has_rows() -> None:
     assert {number for row in ROWS for number in re.findall(r"\b00\d\b", row.seed)} == {f"00{n}" for n in range(5)}
 
 
@@ -87,7 +87,7 @@ def test_every_seed_has_rows() -> None:
         ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows with the id a"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_named(row: str, said: str, tmp_path: Path) -> None:
+def test_conformance_names_a_row_that_cannot_be_used(row: str, said: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(f"- section: s\n  seed: '000'\n  rows:\n    - {row}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=said):
         read(tmp_path)

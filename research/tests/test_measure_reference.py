@@ -32,13 +32,13 @@ P6 = (
 )
 
 
-def test_the_table_of_effects_has_every_measured_switch_and_no_other() -> None:
+def test_reference_effects_have_every_measured_switch() -> None:
     head, _, *rows = effects(VERDICTS).splitlines()
     assert head == "| option | on top of all others | alone on `baseline` |"
     assert rows == [P6, "| `p8 dedup` | -0.016 [-0.031, -0.004], -0.2 ms, **inconclusive** |  |"]
 
 
-def test_effects_are_refused_without_the_ablations_or_the_marks(
+def test_reference_effects_are_refused_without_the_ablations_or_the_marks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
@@ -48,7 +48,7 @@ def test_effects_are_refused_without_the_ablations_or_the_marks(
         assert "--effects needs a page with <!-- effects -->" in capsys.readouterr().err
 
 
-def test_every_preset_is_measured_and_both_grounds() -> None:
+def test_reference_measures_every_preset() -> None:
     names = {path.stem for path in (locations.configuration() / "exp").glob("*.yaml")}
     assert set(every_preset()) == names
     assert every_preset()[0] == "baseline"
@@ -59,7 +59,7 @@ def test_every_preset_is_measured_and_both_grounds() -> None:
         assert {f"p{number}" for number in range(1, 14)} <= set(factors)
 
 
-def test_a_page_that_names_a_preset_which_is_not_measured_is_refused_first(
+def test_reference_refuses_a_page_with_a_preset_not_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "README.md"
@@ -68,7 +68,7 @@ def test_a_page_that_names_a_preset_which_is_not_measured_is_refused_first(
     assert "has a table of preset 'phase1', which --presets leaves out: add it" in capsys.readouterr().err
 
 
-def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
+def test_reference_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
     rows = (
         "text,relevant,split\nhow do programs prove their identity,authentication.md,test\ncounters,metrics.md,test\n"
     )
@@ -141,7 +141,7 @@ New words.
 )
 
 
-def test_an_update_keeps_what_was_not_measured_again_with_its_commit() -> None:
+def test_reference_update_keeps_older_measurements() -> None:
     written = updated(BEFORE, AFTER)
     assert "| arm | RR | P@5 | p95 ms | measured | timed |\n|---|---:|---:|---:|---|---|\n" in written
     assert f"| one | 0.1 |  | 7.0 | {OLD} | {OLD} |" in written
@@ -152,7 +152,7 @@ def test_an_update_keeps_what_was_not_measured_again_with_its_commit() -> None:
     assert updated(written, AFTER) == written, "a second time changes nothing"
 
 
-def test_an_update_replaces_verdicts_whole_and_forgets_runs_of_which_nothing_is_left() -> None:
+def test_reference_update_replaces_verdicts() -> None:
     again = (
         BEFORE.replace(OLD, NEW).replace("| p1 | +0.100 |", "| p1 | +0.300 |").replace(f"| p2 | +0.200 | {NEW} |\n", "")
     )
@@ -161,7 +161,7 @@ def test_an_update_replaces_verdicts_whole_and_forgets_runs_of_which_nothing_is_
     assert OLD not in written and f"| {NEW} | `ragbench run` | this |" in written
 
 
-def test_the_table_of_the_appendix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reference_appendix_has_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Seed 000, appendix A, from the committed reference; a time of another commit has a star."""
     arms = ["baseline", *(f"{family}phase{n}" for family, first in (("", 1), ("tuned_", 2)) for n in range(first, 5))]
     rows = [f"| {arm} | 0.5 | 0.6 | 0.7 | 0.{n} | 7.0 | 8.0 | {NEW} | {NEW} |" for n, arm in enumerate(arms)]
@@ -179,14 +179,12 @@ def test_the_table_of_the_appendix(tmp_path: Path, capsys: pytest.CaptureFixture
     assert printed in page.read_text(encoding="utf-8") and printed.count("phase") == 8
 
 
-def test_an_update_of_other_topics_is_refused() -> None:
+def test_reference_update_refuses_other_topics() -> None:
     with pytest.raises(ConfigError, match=r"other topics \(made \(9 topics\); now made \(8 topics\)\)"):
         updated(BEFORE, AFTER.replace("9 topics", "8 topics"))
 
 
-def test_a_file_of_other_topics_is_refused_before_anything_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reference_refuses_other_topics_before_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "reference.md"
     file.write_text(BEFORE, encoding="utf-8")
     words = ["--presets", "baseline", "--update", "--out", str(file), f"paths.results={tmp_path}/runs"]

@@ -8,7 +8,7 @@ from research import mutate
 from research.conformance import read
 
 
-def test_every_mutation_changes_one_value_of_a_row_that_is_done() -> None:
+def test_mutation_changes_one_value_of_a_done_row() -> None:
     rows = {row.id: row for row in read()}
     assert len({each.id for each in mutate.MUTATIONS}) >= 20
     for each in mutate.MUTATIONS:
@@ -17,6 +17,6 @@ def test_every_mutation_changes_one_value_of_a_row_that_is_done() -> None:
 
 
 @pytest.mark.slow
-def test_a_changed_value_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mutation_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
     assert mutate.main(["lib-snippet"]) == 0
     assert "1 of 1 changes make the named tests fail" in capsys.readouterr().out

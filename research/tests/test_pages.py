@@ -11,7 +11,7 @@ def test_conformance_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == document(read()), "run: python -m research.conformance"
 
 
-def test_the_reference_has_the_phases_with_their_measures_and_times() -> None:
+def test_reference_page_has_phases_with_measures_and_times() -> None:
     # seed 000, appendix A
     text = (ROOT / "docs" / "research" / "reference.md").read_text(encoding="utf-8")
     head = next(line for line in text.splitlines() if line.startswith("| arm | "))
@@ -19,7 +19,7 @@ def test_the_reference_has_the_phases_with_their_measures_and_times() -> None:
     assert all(f"\n| {arm} | " in text for arm in ("baseline", "phase1", "phase2", "phase3"))
 
 
-def test_the_page_on_scaling_has_the_sizes_of_the_seed() -> None:
+def test_scaling_page_has_the_sizes_of_the_seed() -> None:
     # seed 001, "Performance Characteristics": up to 10,000 documents, time and memory
     text = (ROOT / "docs" / "research" / "scaling.md").read_text(encoding="utf-8")
     documents = [int(row.replace(",", "")) for row in re.findall(r"^\| [\d,]+ \| ([\d,]+) \| [\d.]+ \|", text, re.M)]
@@ -35,7 +35,7 @@ def test_librarian_with_chunks_costs_less_than_twice_as_much() -> None:
     assert "memory kept" in row and len(kept) == 4 and 1 < max(kept) < 2 < time, "the row of time says differs"
 
 
-def test_the_presets_of_librarian_answer_within_200_ms() -> None:
+def test_librarian_presets_answer_within_200_ms() -> None:
     # seed 004, success criteria; as the reference results have measured it
     text = (ROOT / "docs" / "research" / "reference.md").read_text(encoding="utf-8")
     _, _, table = text.partition("## Presets, test queries\n\n")

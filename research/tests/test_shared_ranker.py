@@ -45,7 +45,7 @@ def learned() -> ltr_multi.Order:
     return ltr_multi.learn(parts, QUICK)
 
 
-def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
+def test_shared_ranker_gains_on_held_out_sites(learned) -> None:
     assert len(trees.parse(learned.model)) == 2 * QUICK.rounds
     assert next(iter(learned.importance)) == "cover.title"
     for each, held_out in zip(learned.parts, learned.held_out, strict=True):
@@ -58,7 +58,7 @@ def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
     assert values_with(unseen, learned.stage).mean() > unseen.fused.mean() + 0.2
 
 
-def test_the_gain_of_every_collection_and_kind(learned) -> None:
+def test_shared_ranker_reports_gains_of_collections_and_kinds(learned) -> None:
     table = ltr_multi.gains(learned, draws=200)
     one, four = ([f"all {n} sites", f"all {n} sites, links hidden"] for n in (1, 4))
     assert table["collection"].tolist() == ["a too", "a", "b", "c", "d", *one, *four]
@@ -70,7 +70,7 @@ def test_the_gain_of_every_collection_and_kind(learned) -> None:
     assert np.isnan(table.set_index("collection").loc["all 1 sites", "low"])  # one site tells nothing about others
 
 
-def test_collections_of_one_site_are_left_out_together() -> None:
+def test_shared_ranker_holds_out_collections_of_a_site_together() -> None:
     # What tells in `a` misleads everywhere else: an order without `a` does not know it, not even from `a too`.
     def other_way(seed: int) -> Sample:
         sample = made(20, seed=seed)
@@ -84,29 +84,29 @@ def test_collections_of_one_site_are_left_out_together() -> None:
     assert together.held_out[3].mean() < together.parts[3].sample.fused.mean() < apart.held_out[3].mean()
 
 
-def test_links_can_be_hidden() -> None:
+def test_shared_ranker_can_hide_links() -> None:
     sample = replace(made(2), features=("cover.anchors", "links.in.percentile", "cover.title"))
     for rows, blind in zip(sample.rows, ltr_multi.without_links(sample).rows, strict=True):
         assert (blind[:, 0] == 0).all() and (blind[:, 1] == 0.5).all() and (blind[:, 2] == rows[:, 2]).all()
 
 
-def test_the_same_bytes_again(learned) -> None:
+def test_shared_ranker_gives_the_same_bytes_again(learned) -> None:
     assert ltr_multi.learn(learned.parts, QUICK).model == learned.model
     assert ltr_multi.learn(learned.parts[::-1], QUICK).spec == learned.spec
 
 
-def test_a_heavier_collection_counts_more() -> None:
+def test_shared_ranker_weighs_collections() -> None:
     parts = [part("a", 1), part("b", 2), part("c", 3)]
     heavier = [replace(each, collection=replace(each.collection, weight=2.0)) for each in parts[:1]] + parts[1:]
     assert ltr_multi.learn(heavier, QUICK).model != ltr_multi.learn(parts, QUICK).model
 
 
-def test_fewer_than_three_sites_are_refused() -> None:
+def test_shared_ranker_refuses_fewer_than_three_sites() -> None:
     with pytest.raises(BenchmarkError, match="has 2 sites, and a ranker for other sites needs at least 3"):
         ltr_multi.learn([part("a", 1), part("b", 2), part("a too", 3, site="a")], QUICK)
 
 
-def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
+def test_shared_ranker_sheet_agrees_with_its_table(learned, tmp_path: Path) -> None:
     table = ltr_multi.gains(learned, draws=200)
     shared_ranker.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
     text = (tmp_path / "sheet.md").read_text()
@@ -116,7 +116,7 @@ def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
     assert "python -m research.shared_ranker FILE --write mine exp=recommended" in text
 
 
-def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
+def test_shared_ranker_reads_collections_from_yaml(tmp_path: Path) -> None:
     file = tmp_path / "sites.yaml"
     file.write_text(
         "- name: a\n  words: data=vault data.corpus=a/vault 'data.queries=a b.csv'\n  about: {licence: MIT}\n"
@@ -141,7 +141,7 @@ def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
         ("- {name: a, words: []}", "has 1 sites"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_shared_ranker_refuses_other_files(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "sites.yaml").write_text(text)
     with pytest.raises((ConfigError, BenchmarkError), match=said):
         ltr_multi.read(tmp_path / "sites.yaml")

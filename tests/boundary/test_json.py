@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 @settings(deadline=None)
-def test_what_json_holds_comes_back(value: Any) -> None:
+def test_json_values_come_back(value: Any) -> None:
     assert read_json(json.dumps(value).encode()) == value
     assert read_json(json.dumps(value, ensure_ascii=False)) == value
 
@@ -56,7 +56,7 @@ def test_what_json_holds_comes_back(value: Any) -> None:
         ("[" * 64 + "]" * 64, None),
     ],
 )
-def test_a_refusal_is_one_reason(text: str | bytes, reason: str | None) -> None:
+def test_json_refusal_is_one_reason(text: str | bytes, reason: str | None) -> None:
     if reason is None:
         read_json(text)
         return
@@ -65,7 +65,7 @@ def test_a_refusal_is_one_reason(text: str | bytes, reason: str | None) -> None:
     assert str(refused.value) == reason
 
 
-def test_limits_are_those_of_the_call() -> None:
+def test_json_limits_are_those_of_the_call() -> None:
     assert read_json(b"[[1]]", max_bytes=5, max_depth=2) == [[1]]
     with pytest.raises(BoundaryError, match="larger than 4 bytes"):
         read_json(b"[[1]]", max_bytes=4)
@@ -73,7 +73,7 @@ def test_limits_are_those_of_the_call() -> None:
         read_json(b"[[1]]", max_depth=1)
 
 
-def test_lines_say_which_is_wrong() -> None:
+def test_json_lines_name_the_broken_line() -> None:
     assert list(read_json_lines('{"a": 1}\n\n[2]\n')) == [{"a": 1}, [2]]
     with pytest.raises(BoundaryError, match=r"^invalid JSON at line 3$"):
         list(read_json_lines("1\n2\n{\n"))
@@ -81,7 +81,7 @@ def test_lines_say_which_is_wrong() -> None:
         list(read_json_lines('1\n{"a": 1, "a": 2}'))
 
 
-def test_only_regular_files_are_read(tmp_path: Path) -> None:
+def test_json_is_read_from_regular_files_only(tmp_path: Path) -> None:
     (tmp_path / "good").write_text("[1]")
     assert read_json_file(tmp_path / "good") == [1]
     os.mkfifo(tmp_path / "pipe")
@@ -95,12 +95,12 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
         read_bytes(tmp_path / "good", max_bytes=2)
 
 
-def test_depth_is_that_of_the_deepest_part() -> None:
+def test_json_depth_is_that_of_the_deepest_part() -> None:
     assert [_depth_of(value) for value in (1, [], [[1]], {"a": [{}]}, [1, [2, [3]]])] == [0, 1, 2, 3, 3]
     assert _depth_of([[[[]]]]) == 4
 
 
-def test_mutations_are_refused_or_mean_what_they_say() -> None:
+def test_json_mutations_are_refused_or_equal() -> None:
     """What is taken is plain: it can be written again as strict JSON, and reads the same."""
     whole = {
         "name": "a",

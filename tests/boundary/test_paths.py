@@ -16,12 +16,12 @@ from ragbench.boundary.paths import inside, regular_file
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "a/../../x", "a\0b", "", "  ", "C:\\x", "\\\\host\\x", "..\\x", "x" * 300, "a\nb"]
 )
-def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
+def test_path_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BoundaryError):
         inside(tmp_path, name)
 
 
-def test_a_link_must_not_lead_out(tmp_path: Path) -> None:
+def test_path_of_a_link_must_not_lead_out(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (tmp_path / "secret").write_text("s")
@@ -37,7 +37,7 @@ def test_a_link_must_not_lead_out(tmp_path: Path) -> None:
 
 @given(st.text(max_size=40))
 @settings(deadline=None)
-def test_whatever_is_taken_lies_inside(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+def test_path_that_is_taken_lies_inside(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     root = Path("/tmp/root-that-need-not-exist")
     try:
         found = inside(root, name)
@@ -49,7 +49,7 @@ def test_whatever_is_taken_lies_inside(tmp_path_factory: pytest.TempPathFactory,
         assert "\0" not in str(found)
 
 
-def test_what_has_the_name_of_a_file(tmp_path: Path) -> None:
+def test_regular_file_refuses_folders_pipes_and_links(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
@@ -66,6 +66,6 @@ def test_what_has_the_name_of_a_file(tmp_path: Path) -> None:
             regular_file(tmp_path / name)
 
 
-def test_a_name_that_is_not_text_is_refused(tmp_path: Path) -> None:
+def test_path_that_is_not_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BoundaryError, match="a name is not text"):
         inside(tmp_path, b"\0\xff")

@@ -24,7 +24,7 @@ VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=4) | st.d
 
 @given(VALUES)
 @settings(deadline=None)
-def test_what_is_written_comes_back(value: Any) -> None:
+def test_yaml_values_come_back(value: Any) -> None:
     assert read_yaml(yaml.safe_dump(value, allow_unicode=True).encode(), aliases=True) == value
 
 
@@ -49,19 +49,19 @@ def test_what_is_written_comes_back(value: Any) -> None:
         (b"a: 1\nb: \xff", "not valid UTF-8 at line 2"),
     ],
 )
-def test_a_refusal_names_the_line(text: str | bytes, reason: str) -> None:
+def test_yaml_refusal_names_the_line(text: str | bytes, reason: str) -> None:
     with pytest.raises(BoundaryError) as refused:
         read_yaml(text)
     assert str(refused.value) == reason
 
 
 @pytest.mark.parametrize("text", ["a: [1", "a: 'b", "a: b: c", "\ta: 1", "a: !!python/object/apply:os.system [x]"])
-def test_what_is_not_yaml_names_the_line(text: str) -> None:
+def test_yaml_errors_name_the_line(text: str) -> None:
     with pytest.raises(BoundaryError, match=r"^invalid YAML at line [12]: "):
         read_yaml(text)
 
 
-def test_plain_values_are_read() -> None:
+def test_yaml_gives_plain_values() -> None:
     assert read_yaml("a: 1\nb: [x, 2.5, true, ~]\nc: 2026-02-03\n") == {
         "a": 1,
         "b": ["x", 2.5, True, None],
@@ -74,14 +74,14 @@ def test_plain_values_are_read() -> None:
         read_yaml("a: &x [1, *x]", aliases=True)
 
 
-def test_files(tmp_path: Path) -> None:
+def test_yaml_is_read_from_files(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: 1\n")
     assert read_yaml_file(tmp_path / "a.yaml") == {"a": 1}
     with pytest.raises(BoundaryError, match="a folder"):
         read_yaml_file(tmp_path)
 
 
-def test_mutations_are_refused_or_plain() -> None:
+def test_yaml_mutations_are_refused_or_plain() -> None:
     """Every mutation of a project file is refused in one line, or is what PyYAML reads, without a key dropped."""
     text = "# words\ndata: vault\ndata.corpus: notes\ntop: 3\narms:\n  baseline: exp=baseline\n  rerank: rerank=on\n"
     refused = 0

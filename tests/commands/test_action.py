@@ -38,7 +38,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_script_fails_a_change_that_empties_notes(notes: Path, tmp_path: Path) -> None:
+def test_action_fails_a_change_that_empties_notes(notes: Path, tmp_path: Path) -> None:
     base = git(notes, "rev-parse", "HEAD")
     for word in WORDS[:12]:
         (notes / "notes" / f"{word}.md").write_text("# Note\n\nTo be written.\n", encoding="utf-8")
@@ -53,7 +53,7 @@ def test_the_script_fails_a_change_that_empties_notes(notes: Path, tmp_path: Pat
     assert git(notes, "worktree", "list").count("\n") == 0
 
 
-def test_the_action_gives_the_script_what_it_takes() -> None:
+def test_action_gives_the_script_what_it_takes() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     assert set(action["inputs"]) == {"folder", "base", "arm", "options"}
     last = action["runs"]["steps"][-1]

@@ -20,7 +20,7 @@ def run(write_results, priced, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["ragdocs", "librarian"])
-def test_a_file_and_what_it_cannot_say(form: str, run: Path, tmp_path: Path, capsys) -> None:
+def test_export_prints_what_a_file_cannot_express(form: str, run: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "deep" / "config"
     assert cli.main(["export", str(run), "--arm", "better", "--format", form, "--out", str(out)]) == 0
     printed = capsys.readouterr()
@@ -36,7 +36,7 @@ def test_a_file_and_what_it_cannot_say(form: str, run: Path, tmp_path: Path, cap
 
 
 @pytest.mark.parametrize("form", ["ragdocs", "librarian"])
-def test_an_unproven_gain_needs_force(form: str, run: Path, tmp_path: Path, capsys) -> None:
+def test_export_of_an_unproven_gain_needs_force(form: str, run: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out"
     words = ["export", str(run), "--arm", "same", "--format", form, "--out", str(out)]
     assert cli.main(words) == 2
@@ -47,7 +47,7 @@ def test_an_unproven_gain_needs_force(form: str, run: Path, tmp_path: Path, caps
     assert "CAUTION: Exported with --force, although the verdict is " in out.read_text()
 
 
-def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
+def test_export_prints_json_and_writes_below_the_run(run: Path, capsys) -> None:
     assert cli.main(["export", str(run / "arms" / "better"), "--format", "ragdocs", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["out"] == str(run / "exports" / "better.toml")
@@ -55,7 +55,7 @@ def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
     assert all(f"# - {sentence}" in Path(said["out"]).read_text() for sentence in said["not_expressed"])
 
 
-def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
+def test_export_writes_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
     words = ["export", str(small_bundle.parent / "run"), "--out", str(tmp_path / "out"), "--quiet"]
     assert cli.main(words) == 0
     said = f"wrote {tmp_path / 'out'}: bundle of small\nnext: ragbench verify {tmp_path / 'out'}\n"
@@ -82,7 +82,7 @@ def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
         (["RUN", "--arm", "better", "--baseline", "best"], "--baseline best is not an arm"),
     ],
 )
-def test_bad_input_is_one_sentence(words: list[str], said: str, run: Path, capsys) -> None:
+def test_export_refuses_bad_input_in_one_sentence(words: list[str], said: str, run: Path, capsys) -> None:
     assert cli.main(["export", *(word.replace("RUN", str(run)) for word in words)]) == 2
     err = capsys.readouterr().err
     assert said in err
@@ -92,7 +92,7 @@ def test_bad_input_is_one_sentence(words: list[str], said: str, run: Path, capsy
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of libraries below MLflow, about one another
-def test_a_run_is_found_by_its_mlflow_id(run: Path, tmp_path: Path, capsys) -> None:
+def test_export_takes_the_mlflow_id_of_a_run(run: Path, tmp_path: Path, capsys) -> None:
     import mlflow
 
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"

@@ -66,14 +66,14 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return error
 
 
-def test_a_search_and_the_index_show_the_vocabulary(capsys, place) -> None:
+def test_search_and_index_show_the_vocabulary(capsys, place) -> None:
     assert "authentication (" in call(capsys, "search", "auth", "--explain", "p1=on", *place)
     assert "expanded" not in call(capsys, "search", "auth", "--explain", "p1=on", "p1.threshold=1.0", *place)
     (size,) = [row["terms"] for row in answer(capsys, "index", "p1=on", *place) if row["kind"] == "vocabulary"]
     assert size > 0
 
 
-def test_calibrate(capsys, place) -> None:
+def test_fit_calibration_reports_held_out_quality(capsys, place) -> None:
     found = answer(capsys, "fit", "calibration", "--best-of", "dense", *place)
     assert found["queries"] == 12
     assert found["calibration"]["best_of"] == "dense"
@@ -90,7 +90,7 @@ def test_calibrate(capsys, place) -> None:
     assert stage.best_of is None
 
 
-def test_calibrate_fits_the_threshold_that_loses_what_is_stated(capsys, place) -> None:
+def test_fit_calibration_loses_no_more_than_max_loss(capsys, place) -> None:
     found = answer(capsys, "fit", "calibration", "--max-loss", "0.1", *place)["held_out"][-1]
     assert found["calibration"] == "configured: calibrate (confidence 0.5 at score 0.035), fitted to lose 0.1"
     out = call(capsys, "fit", "calibration", "--max-loss", "0.1", *place)
@@ -99,7 +99,7 @@ def test_calibrate_fits_the_threshold_that_loses_what_is_stated(capsys, place) -
     assert "--max-loss must be between 0 and 1" in refused(capsys, "fit", "calibration", "--max-loss", "2", *place)
 
 
-def test_calibrate_keeps_its_fit_next_to_the_project_file(
+def test_fit_calibration_writes_beside_the_project_file(
     capsys, place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "below").mkdir()
@@ -124,14 +124,14 @@ def test_calibrate_keeps_its_fit_next_to_the_project_file(
     assert "--write must be a name" in refused(capsys, "fit", "calibration", "--write", "on", *place)
 
 
-def test_calibrate_refuses_what_cannot_be_fitted(capsys, place) -> None:
+def test_fit_calibration_refuses_what_cannot_be_fitted(capsys, place) -> None:
     assert "calibration is off" in refused(capsys, "fit", "calibration", "calibration=off", *place)
     assert "--depth must be at least 1" in refused(capsys, "fit", "calibration", "--depth", "0", *place)
     assert "--threshold must be between 0 and 1" in refused(capsys, "fit", "calibration", "--threshold", "2", *place)
     assert "--best-of cannot be 'code'" in refused(capsys, "fit", "calibration", "--best-of", "code", *place)
 
 
-def test_search_with_a_hypothesis(capsys, place) -> None:
+def test_search_takes_a_hypothesis(capsys, place) -> None:
     text = 'Start the new version beside the old one, and ${move} the "load" balancer\'s traffic: over = now, {x} [y]'
     found = answer(capsys, "search", "what next", "--hypothesis", text, "lexical=null", *place)
     assert found["hits"][0]["docno"] == "deployment"

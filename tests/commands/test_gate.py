@@ -31,7 +31,7 @@ def run(write_results, tmp_path: Path) -> Path:
         ("slow", ["--latency-tolerance", "4"], 0),
     ],
 )
-def test_exit_code(run: Path, candidate: str, more: list[str], code: int, capsys) -> None:
+def test_gate_exit_code(run: Path, candidate: str, more: list[str], code: int, capsys) -> None:
     arms = run / "arms"
     assert cli.main(["gate", f"{arms / 'old'}", f"{arms / candidate}", *more]) == code
     assert ("FAILS" in capsys.readouterr().out) is bool(code)
@@ -43,7 +43,7 @@ def contexts(benchmark_small: Benchmark, workplace: Path) -> Results:
     return Experiment.arms({"plain": ["exp=baseline", *around], "few": ["cut.top_n=1", *around]}, benchmark_small).run()
 
 
-def test_pollution_of_the_candidate_has_a_limit(contexts: Results, capsys) -> None:
+def test_gate_limits_pollution_of_the_candidate(contexts: Results, capsys) -> None:
     plain, few = (f"{contexts.folder}/arms/{arm}" for arm in contexts.arms)
     shares = contexts.contexts.set_index("arm")
     assert cli.main(["gate", few, plain, "--margin", "0", "--max-pollution", "1"]) == 0
@@ -56,13 +56,13 @@ def test_pollution_of_the_candidate_has_a_limit(contexts: Results, capsys) -> No
     assert "--max-pollution must be between 0 and 1" in capsys.readouterr().err
 
 
-def test_pollution_that_was_not_measured_does_not_pass(run: Path, capsys) -> None:
+def test_gate_fails_without_measured_pollution(run: Path, capsys) -> None:
     arms = run / "arms"
     assert cli.main(["gate", f"{arms / 'old'}", f"{arms / 'old'}", "--max-pollution", "0.5"]) == 3
     assert "the candidate has no relevant sections, or an older version measured it" in capsys.readouterr().out
 
 
-def test_as_json(run: Path, capsys) -> None:
+def test_gate_prints_json(run: Path, capsys) -> None:
     arms = run / "arms"
     assert cli.main(["gate", f"{arms / 'old'}", f"{arms / 'worse'}", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
@@ -74,7 +74,7 @@ def test_as_json(run: Path, capsys) -> None:
     ]
 
 
-def test_bad_input_is_one_sentence(run: Path, capsys) -> None:
+def test_gate_refuses_bad_input_in_one_sentence(run: Path, capsys) -> None:
     assert cli.main(["gate", str(run), str(run)]) == 2
     err = capsys.readouterr().err
     assert f"has several arms (old, worse, slow): specify one, such as {run.name}/slow (arm='slow' in Python)" in err
@@ -85,7 +85,7 @@ def test_bad_input_is_one_sentence(run: Path, capsys) -> None:
     assert "ragbench gate OLD NEW" in capsys.readouterr().err
 
 
-def test_too_few_topics_have_an_exit_code_of_their_own(write_results, tmp_path: Path, capsys) -> None:
+def test_gate_exit_code_of_too_few_topics(write_results, tmp_path: Path, capsys) -> None:
     run = write_results(tmp_path / "run", {"old": VALUES[:30], "new": [0.3, *VALUES[1:30]]})
     named = ["gate", f"{run / 'arms' / 'old'}", f"{run / 'arms' / 'new'}"]
     assert cli.main(named) == 3
@@ -95,7 +95,7 @@ def test_too_few_topics_have_an_exit_code_of_their_own(write_results, tmp_path: 
     assert cli.main([*named, "--margin", "0"]) == 0
 
 
-def test_a_pinned_run_is_what_later_runs_are_compared_with(
+def test_gate_compares_with_the_pinned_run(
     write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     """Each run loses .03, surely and less than the margin: against the run before all pass, against the pin not."""

@@ -30,7 +30,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("models", "bge-small-en-v1.5"),
     ],
 )
-def test_each_kind_as_table_and_as_json(kind: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_tables_and_json(kind: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", kind]) == 0
     assert name in capsys.readouterr().out
     assert cli.main(["list", kind, "--json"]) == 0
@@ -38,14 +38,14 @@ def test_each_kind_as_table_and_as_json(kind: str, name: str, capsys: pytest.Cap
     assert name in {row.get("key", row.get("name")) for row in rows}
 
 
-def test_what_a_source_is_stands_below_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_explains_sources(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     shown = capsys.readouterr().out
     assert "Source 000, phase 1: P2" in shown and "Seed" not in shown
     assert "sources 000 to 004 are the five design documents that the options come from" in shown.splitlines()[-1]
 
 
-def test_runs_finished_and_interrupted(
+def test_list_runs_finished_and_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "ragbench.yaml").write_text("paths.results: mine\n", encoding="utf-8")
@@ -66,19 +66,19 @@ def test_runs_finished_and_interrupted(
     assert "interrupted" in capsys.readouterr().out
 
 
-def test_all_kinds_but_parameters_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_without_a_kind_prints_all_but_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)) == ["experiments", "switches", "data", "models"]
 
 
-def test_a_prefix_narrows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_takes_a_prefix(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "parameters", "p6.", "--json"]) == 0
     assert {row["key"].split(".")[0] for row in json.loads(capsys.readouterr().out)} == {"p6"}
     assert cli.main(["list", "parameters", "p66"]) == 2
     assert "begins with 'p66'" in capsys.readouterr().err
 
 
-def test_models_show_their_digests(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_models_with_digests(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "models", "--json"]) == 0
     for row in json.loads(capsys.readouterr().out):
         assert row["installed"]
@@ -98,7 +98,7 @@ def test_models_show_their_digests(capsys: pytest.CaptureFixture[str]) -> None:
         ("ragbench report --ou", {"--out"}),
     ],
 )
-def test_bash_completes(line: str, offered: set[str]) -> None:
+def test_bash_completes_commands(line: str, offered: set[str]) -> None:
     here = str(Path(sys.executable).parent)
     done = subprocess.run(
         ["bash", "-c", ASK, "bash", line],

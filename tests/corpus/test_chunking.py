@@ -23,11 +23,11 @@ def sentences(count: int, word: str = "word") -> str:
     return " ".join(f"Sentence {number:03d} {word} " + "x" * (34 - len(word)) + "." for number in range(count))
 
 
-def test_the_yardstick() -> None:
+def test_sentences_have_the_length_that_chunking_assumes() -> None:
     assert len(sentences(2)) == 99
 
 
-def test_defaults_of_the_seeds() -> None:
+def test_chunker_has_the_defaults_of_the_seeds() -> None:
     header, parents = HeaderChunker(), ParentChildChunker()
     assert (header.min_chars, header.max_chars, header.overlap_chars) == (200, 1500, 100)
     assert (parents.child_min, parents.child_max, parents.child_overlap) == (400, 600, 100)
@@ -35,12 +35,12 @@ def test_defaults_of_the_seeds() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n \n", "---\ntitle: A\n---\n"])
-def test_no_text_no_chunks(text: str) -> None:
+def test_chunker_makes_no_chunks_of_no_text(text: str) -> None:
     assert chunk(text) == []
     assert ParentChildChunker().chunk(document(text)) == []
 
 
-def test_a_section_is_a_chunk() -> None:
+def test_chunker_makes_a_section_a_chunk() -> None:
     text = f"# A\n\n{sentences(5)}\n\n## B\n\n{sentences(6)}\n"
     first, second = chunk(text)
     assert first == Chunk("gate/keys#0", "gate/keys", f"# A\n\n{sentences(5)}", ("A",), (0,), 0, 254)
@@ -49,7 +49,7 @@ def test_a_section_is_a_chunk() -> None:
     assert text[second.start : second.end] == second.text
 
 
-def test_small_sections_under_one_heading_merge_until_they_are_long_enough() -> None:
+def test_chunker_merges_small_sections_under_one_heading() -> None:
     text = "# A\n\n" + "".join(f"## B{number}\n\n{sentences(2)}\n\n" for number in range(5))
     chunks = chunk(text)
     # Each section has 108 characters, so two make 200; the fifth is left over and joins the pair before.
@@ -57,7 +57,7 @@ def test_small_sections_under_one_heading_merge_until_they_are_long_enough() -> 
     assert [c.header_path for c in chunks] == [("A",), ("A", "B2")]
 
 
-def test_small_sections_under_different_headings_stay_apart() -> None:
+def test_chunker_keeps_sections_of_different_headings_apart() -> None:
     text = f"# A\n\n## B\n\n{sentences(9)}\n\n### C\n\nShort one.\n\n## D\n\nShort two.\n\n# E\n\n{sentences(9)}\n"
     # C goes back to B that holds it; D goes back to B too, its sibling; E is the sibling of A and stands on its own.
     assert [c.sections for c in chunk(text)] == [(0, 1, 2, 3), (4,)]
@@ -68,7 +68,7 @@ def test_small_sections_under_different_headings_stay_apart() -> None:
     assert [c.sections for c in chunk(text)] == [(0, 1), (2,), (3,)]
 
 
-def test_a_heading_without_text_goes_with_the_section_under_it() -> None:
+def test_chunker_joins_an_empty_heading_with_its_section() -> None:
     text = f"# A\n\n## B\n\n### C\n\n{sentences(60)}\n"
     first, *_ = chunk(text)
     assert first.text.startswith("# A\n\n## B\n\n### C\n\nSentence 000")
@@ -77,7 +77,7 @@ def test_a_heading_without_text_goes_with_the_section_under_it() -> None:
     assert [c.sections for c in chunk(text)] == [(0,), (1, 2)]
 
 
-def test_a_long_section_is_cut_evenly_at_paragraphs() -> None:
+def test_chunker_cuts_a_long_section_at_paragraphs() -> None:
     paragraphs = [sentences(10, f"p{number}") for number in range(4)]
     first, second = chunk("# A\n\n" + "\n\n".join(paragraphs))
     assert first.text == f"# A\n\n{paragraphs[0]}\n\n{paragraphs[1]}"
@@ -86,28 +86,28 @@ def test_a_long_section_is_cut_evenly_at_paragraphs() -> None:
     assert first.header_path == second.header_path == ("A",)
 
 
-def test_overlap_is_a_parameter() -> None:
+def test_chunker_overlap_is_a_parameter() -> None:
     text = "\n\n".join(sentences(10, f"p{number}") for number in range(4))
     for overlap, repeated in ((0, 0), (51, 49), (100, 49), (101, 99), (151, 149), (50, 40)):
         first, second = chunk(text, overlap=overlap)
         assert max(0, first.end - second.start) == repeated
 
 
-def test_a_long_paragraph_is_cut_between_sentences() -> None:
+def test_chunker_cuts_a_long_paragraph_between_sentences() -> None:
     pieces = chunk(sentences(70), overlap=0)
     assert len(pieces) == 3
     assert all(piece.text.startswith("Sentence") and piece.text.endswith(".") for piece in pieces)
     assert max(len(piece.text) for piece in pieces) - min(len(piece.text) for piece in pieces) <= 50
 
 
-def test_a_long_sentence_is_cut_between_words_and_a_long_word_anywhere() -> None:
+def test_chunker_cuts_long_sentences_and_words() -> None:
     pieces = chunk("word " * 700, overlap=0)
     assert [len(piece.text) for piece in pieces] == [1164, 1164, 1169]
     assert all(set(piece.text.split()) == {"word"} for piece in pieces)
     assert [len(piece.text) for piece in chunk("x" * 3001, overlap=0)] == [1001, 1000, 1000]
 
 
-def test_lists_and_tables_are_cut_between_their_rows() -> None:
+def test_chunker_cuts_lists_and_tables_between_rows() -> None:
     items = "".join(f"- item {number} lower case and no full stop\n" for number in range(60))
     assert all(piece.text.startswith("- item") for piece in chunk(items))
     rows = "".join(f"| row {number} | One. Two. | Three. |\n" for number in range(90))
@@ -116,7 +116,7 @@ def test_lists_and_tables_are_cut_between_their_rows() -> None:
         assert piece.text.endswith("|")
 
 
-def test_a_fence_is_never_cut() -> None:
+def test_chunker_never_cuts_a_fence() -> None:
     code = "\n\n".join(f"line {number}. Next" for number in range(150))
     text = f"# A\n\n{sentences(20)}\n\n```sh\n{code}\n```\n\n{sentences(20)}\n"
     before, fence, after = chunk(text)
@@ -126,27 +126,27 @@ def test_a_fence_is_never_cut() -> None:
     assert after.text == sentences(20)
 
 
-def test_the_line_before_a_long_fence_stays_with_it() -> None:
+def test_chunker_keeps_the_line_before_a_long_fence() -> None:
     code = "\n".join(f"line {number}" for number in range(180))
     (piece,) = chunk(f"# A\n\nRun this:\n\n```sh\n{code}\n```\n")
     assert len(piece.text) > 1500
     assert piece.text.startswith("# A\n\nRun this:\n\n```sh\n")
 
 
-def test_a_heading_is_not_parted_from_a_long_fence() -> None:
+def test_chunker_keeps_the_heading_of_a_long_fence() -> None:
     code = "\n".join(f"line {number}" for number in range(170))
     (piece,) = chunk(f"## A\n```sh\n{code}\n```\n", least=0)
     assert piece.text.startswith("## A\n```sh")
 
 
-def test_overlap_does_not_reach_into_a_fence_or_another_section() -> None:
+def test_chunker_overlap_ends_at_fences_and_sections() -> None:
     code = "\n".join(f"line {number}" for number in range(100))
     text = f"{sentences(12)}\n\n```\n{code}\n```\n\n{sentences(20)}\n"
     last = chunk(text)[-1]
     assert last.text == sentences(20)
 
 
-def test_ids_do_not_depend_on_anything_but_the_text() -> None:
+def test_chunk_ids_depend_on_the_text_only() -> None:
     text = "\n\n".join(f"## H{number}\n\n{sentences(number)}" for number in range(1, 40))
     assert chunk(text) == chunk(text)
     assert [c.chunk_id for c in chunk(text)] == [f"gate/keys#{number}" for number in range(len(chunk(text)))]
@@ -162,13 +162,13 @@ def test_ids_do_not_depend_on_anything_but_the_text() -> None:
         (0, 100, 100, "max_chars must be above overlap_chars 100, got 100"),
     ],
 )
-def test_sizes_that_contradict_each_other(least: int, most: int, overlap: int, message: str) -> None:
+def test_chunker_refuses_contradicting_sizes(least: int, most: int, overlap: int, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         HeaderChunker(least, most, overlap)
     assert str(error.value) == f"HeaderChunker.{message}"
 
 
-def test_parent_sizes_that_contradict_each_other() -> None:
+def test_parent_chunker_refuses_contradicting_sizes() -> None:
     with pytest.raises(ConfigError, match="child_max must be at most parent_max 500, got 600"):
         ParentChildChunker(parent_min=300, parent_max=500)
     with pytest.raises(ConfigError, match="parent_min must be at most parent_max - parent_overlap = 1800, got 1900"):
@@ -213,7 +213,7 @@ def test_parents_contain_their_children() -> None:
         assert child.text in parent.text
 
 
-def test_parents_overlap_and_their_children_do_not_repeat_it() -> None:
+def test_parents_overlap_but_their_children_do_not() -> None:
     children, parents = two_levels("\n\n".join(sentences(7, f"p{n}") for n in range(20)))
     for first, second in pairwise(parents):
         assert 0 < first.end - second.start <= 200
@@ -221,13 +221,13 @@ def test_parents_overlap_and_their_children_do_not_repeat_it() -> None:
         assert oldest.start >= first.end
 
 
-def test_a_short_document_has_one_child_and_one_parent_of_the_same_text() -> None:
+def test_parent_of_a_short_document_is_its_child() -> None:
     (child,), (parent,) = two_levels("# A\n\nShort.\n")
     assert child.text == parent.text == "# A\n\nShort."
     assert child.parent == parent.chunk_id
 
 
-def test_a_long_fence_is_one_child_of_its_parent() -> None:
+def test_parent_has_a_long_fence_as_one_child() -> None:
     code = "\n\n".join(f"line {number}" for number in range(300))
     children, _ = two_levels(f"# A\n\n{sentences(20)}\n\n- ```\n  {code}\n  ```\n\n{sentences(20)}\n")
     assert sum("line 0" in c.text for c in children) == 1

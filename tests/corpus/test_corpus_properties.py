@@ -156,7 +156,7 @@ def check_sizes(document: Document, chunks: list[Chunk], least: int, most: int, 
 
 @settings(deadline=None)
 @given(BODY, st.one_of(st.just(HeaderChunker()), chunkers()))
-def test_header_chunker(text: str, chunker: HeaderChunker) -> None:
+def test_header_chunker_keeps_its_laws(text: str, chunker: HeaderChunker) -> None:
     document = parsed(text)
     chunks = chunker.chunk(document)
     check_chunks(document, chunks, "")
@@ -166,7 +166,7 @@ def test_header_chunker(text: str, chunker: HeaderChunker) -> None:
 
 @settings(deadline=None)
 @given(BODY, st.one_of(st.just(ParentChildChunker()), parent_chunkers()))
-def test_parent_child_chunker(text: str, chunker: ParentChildChunker) -> None:
+def test_parent_child_chunker_keeps_its_laws(text: str, chunker: ParentChildChunker) -> None:
     document = parsed(text)
     chunks = chunker.chunk(document)
     children = [chunk for chunk in chunks if not chunk.is_parent]
@@ -189,7 +189,7 @@ def test_parent_child_chunker(text: str, chunker: ParentChildChunker) -> None:
     st.one_of(st.binary(), st.text().map(lambda text: text.encode("utf-8", "replace"))),
     st.sampled_from([b"", b"---\n", b"```\n"]),
 )
-def test_no_bytes_make_it_raise(raw: bytes, before: bytes) -> None:
+def test_decoding_takes_any_bytes(raw: bytes, before: bytes) -> None:
     document, warnings = parse_document("a/b", "a/b.md", before + raw, 1.5)
     resolved, more = resolve_links([document])
     assert all(warning.path == "a/b.md" for warning in [*warnings, *more])
@@ -206,7 +206,7 @@ YAML_ALPHABET = st.text(st.sampled_from(list("ab:-[]{}'\"#&*!|>%@`,?~\n  0129._<
 
 @settings(deadline=None, max_examples=300)
 @given(YAML_ALPHABET)
-def test_no_frontmatter_makes_it_raise(yaml: str) -> None:
+def test_frontmatter_takes_any_yaml(yaml: str) -> None:
     found = _split_frontmatter(f"---\n{yaml}\n---\nText")
     read_metadata(found.fields)
     assert found.fields == {} or found.problem is None
@@ -234,7 +234,7 @@ KEYS = [
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), JUNK))
-def test_no_field_makes_it_raise(fields: dict[str, object]) -> None:
+def test_metadata_takes_any_field(fields: dict[str, object]) -> None:
     found = read_metadata(fields)
     for values in (found.keywords, found.tags, found.aliases, found.authors, found.related):
         assert len(set(values)) == len(values)

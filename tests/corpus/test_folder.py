@@ -28,7 +28,7 @@ MARKDOWN = ("**/*.md", "**/*.markdown")
         ("**/*.md", "line\nbreak.md", True),
     ],
 )
-def test_globs(glob: str, path: str, matches: bool) -> None:
+def test_folder_globs(glob: str, path: str, matches: bool) -> None:
     assert bool(_glob_pattern(glob).fullmatch(path)) is matches
 
 
@@ -38,14 +38,14 @@ def write(root: Path, *paths: str) -> None:
         (root / path).write_text(path)
 
 
-def test_markdown_of_all_folders_but_not_hidden_ones(tmp_path: Path) -> None:
+def test_folder_reads_all_folders_but_hidden_ones(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "x/y/b.markdown", "c.txt", ".hidden.md", ".git/d.md", "x/.trash/e.md")
     files, warnings, _ = find_files(tmp_path, MARKDOWN)
     assert sorted(file.path for file in files) == ["a.md", "x/y/b.markdown"]
     assert warnings == []
 
 
-def test_links_inside_are_read_and_links_out_are_not(tmp_path: Path) -> None:
+def test_folder_reads_links_inside_and_none_that_lead_out(tmp_path: Path) -> None:
     root = tmp_path / "vault"
     write(root, "a.md")
     write(tmp_path, "outside.md", "elsewhere/b.md", "vault-next-door/c.md")
@@ -63,13 +63,13 @@ def test_links_inside_are_read_and_links_out_are_not(tmp_path: Path) -> None:
     ]
 
 
-def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
+def test_folder_root_itself_may_be_a_link(tmp_path: Path) -> None:
     write(tmp_path / "real", "a.md")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     files, warnings, _ = find_files(tmp_path / "link", MARKDOWN)
     assert ([file.path for file in files], warnings) == (["a.md"], [])
 
 
-def test_printable() -> None:
+def test_printable_names_have_no_control_characters() -> None:
     assert printable("gr\udcf6sse.md") == "gr\ufffdsse.md"
     assert printable("größe.md") == "größe.md"

@@ -12,7 +12,7 @@ def problem(text: str) -> str | None:
     return found.problem[0] if found.problem else None
 
 
-def test_fields_and_body() -> None:
+def test_frontmatter_fields_and_body() -> None:
     text = "---\ntitle: Keys\ntags: [a, b]\n---\n# Keys\n"
     found = _split_frontmatter(text)
     assert found.fields == {"title": "Keys", "tags": ["a", "b"]}
@@ -26,17 +26,17 @@ def test_empty_frontmatter_is_cut_off(text: str) -> None:
     assert (found.fields, text[found.body :], found.problem) == ({}, "Text", None)
 
 
-def test_closing_line_may_be_the_last_of_the_file() -> None:
+def test_frontmatter_closing_line_may_be_the_last_of_the_file() -> None:
     assert _split_frontmatter("---\na: 1\n---").fields == {"a": 1}
 
 
 @pytest.mark.parametrize("text", ["# A\n---\na: 1\n---\n", "\n---\na: 1\n---\n", "----\na: 1\n---\n", "", "---"])
-def test_only_the_very_first_line_opens_frontmatter(text: str) -> None:
+def test_frontmatter_opens_on_the_first_line_only(text: str) -> None:
     found = _split_frontmatter(text)
     assert (found.fields, found.body, found.problem) == ({}, 0, None)
 
 
-def test_a_rule_at_the_top_is_no_frontmatter() -> None:
+def test_frontmatter_is_not_a_rule_at_the_top() -> None:
     assert problem("---\n\nProse after a rule, never closed.\n") is None
 
 
@@ -49,7 +49,7 @@ def test_unclosed_frontmatter_stays_in_the_body() -> None:
     )
 
 
-def test_malformed_yaml_names_the_line_of_the_file() -> None:
+def test_frontmatter_names_the_line_of_malformed_yaml() -> None:
     text = "---\ntitle: Keys\nsummary: one: two\n---\nText"
     found = _split_frontmatter(text)
     assert found.fields == {}
@@ -61,7 +61,7 @@ def test_malformed_yaml_names_the_line_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("yaml", ["- a\n- b", "Just a sentence", "42"])
-def test_yaml_that_is_no_mapping_stays_in_the_body(yaml: str) -> None:
+def test_frontmatter_that_is_no_mapping_stays_in_the_body(yaml: str) -> None:
     found = _split_frontmatter(f"---\n{yaml}\n---\nText")
     assert (found.fields, found.body) == ({}, 0)
     assert found.problem is not None
@@ -89,11 +89,11 @@ def test_yaml_that_is_no_mapping_stays_in_the_body(yaml: str) -> None:
         "a: \x07",
     ],
 )
-def test_hostile_yaml_is_malformed_and_nothing_worse(yaml: str) -> None:
+def test_frontmatter_refuses_hostile_yaml(yaml: str) -> None:
     assert problem(f"---\n{yaml}\n---\nText") == "frontmatter-malformed"
 
 
-def test_a_long_frontmatter_is_not_parsed() -> None:
+def test_frontmatter_that_is_long_is_not_parsed() -> None:
     found = _split_frontmatter(f"---\n{'key: value' * 7_000}\n---\ntext")
     assert found.problem == (
         "frontmatter-malformed",
@@ -101,7 +101,7 @@ def test_a_long_frontmatter_is_not_parsed() -> None:
     )
 
 
-def test_aliases_that_multiply_are_refused() -> None:
+def test_frontmatter_refuses_aliases_that_multiply() -> None:
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     lines += [
         f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]" for a, b in zip("abcdef", "bcdefg", strict=True)
@@ -109,7 +109,7 @@ def test_aliases_that_multiply_are_refused() -> None:
     assert problem("---\n" + "\n".join(lines) + "\n---\n") == "frontmatter-malformed"
 
 
-def test_values_are_plain() -> None:
+def test_frontmatter_values_are_plain() -> None:
     yaml = "2026: year\nnull: none\nset: !!set {y, x}\nbinary: !!binary aGk=\npairs: !!omap [k: 1]\nday: 2026-01-05\n"
     assert _split_frontmatter(f"---\n{yaml}---\n").fields == {
         "2026": "year",
@@ -121,13 +121,13 @@ def test_values_are_plain() -> None:
     }
 
 
-def test_escapes_that_no_file_can_hold_are_replaced() -> None:
+def test_frontmatter_replaces_escapes_that_no_file_can_hold() -> None:
     # Long enough for the loader in Python, which lets \ud800 through.
     yaml = 'a: "x\\0y"\n' + "# filler\n" * 500 + 'b: "\\ud800"\n'
     assert _split_frontmatter(f"---\n{yaml}---\n").fields == {"a": "x\ufffdy", "b": "\ufffd"}
 
 
-def test_both_loaders_agree() -> None:
+def test_frontmatter_both_loaders_agree() -> None:
     yaml = "title: Keys\ndate: 2026-01-05 10:00:00\ntags: [a, b]\nnested: {x: [1, 2.5, true, null]}\n"
     short = _split_frontmatter(f"---\n{yaml}---\n")
     long = _split_frontmatter(f"---\n{yaml}{'# filler' * 1000}\n---\n")

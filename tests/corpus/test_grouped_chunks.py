@@ -21,13 +21,13 @@ def two_levels(document: Document, chunker: GroupedChunker | None = None) -> tup
     return children, parents
 
 
-def test_the_children_are_the_chunks_there_are_without_parents() -> None:
+def test_grouped_chunks_are_the_chunks_without_parents() -> None:
     for document in read_vault(CORPUS).documents:
         children, _ = two_levels(document)
         assert [replace(child, parent=None) for child in children] == HeaderChunker().chunk(document)
 
 
-def test_every_parent_holds_its_children_and_no_two_could_be_one() -> None:
+def test_grouped_chunks_fill_their_parents() -> None:
     for document in read_vault(CORPUS).documents:
         children, parents = two_levels(document)
         by_id = {parent.chunk_id: parent for parent in parents}
@@ -44,7 +44,7 @@ def test_every_parent_holds_its_children_and_no_two_could_be_one() -> None:
             assert len(held) == 1 or len(parent.text) <= 2000
 
 
-def test_by_hand() -> None:
+def test_grouped_chunks_by_hand() -> None:
     # sections of 505 characters, blank lines included; three fit into 1600, four do not
     text = "".join(f"# H{n}\n\n{'x' * 497}\n\n" for n in range(4))
     children, parents = two_levels(parse_document("d", "d.md", text.encode(), 0.0)[0], GroupedChunker(parent_max=1600))
@@ -55,11 +55,11 @@ def test_by_hand() -> None:
     ]
 
 
-def test_no_text_no_chunks() -> None:
+def test_grouped_chunker_makes_no_chunks_of_no_text() -> None:
     assert GroupedChunker().chunk(parse_document("d", "d.md", b"", 0.0)[0]) == []
 
 
-def test_sizes_that_contradict_each_other() -> None:
+def test_grouped_chunker_refuses_contradicting_sizes() -> None:
     with pytest.raises(ConfigError, match="max_chars must be at most parent_max 1000, got 1500"):
         GroupedChunker(parent_max=1000)
     with pytest.raises(ConfigError, match="max_chars must be above overlap_chars"):

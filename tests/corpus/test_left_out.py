@@ -33,7 +33,7 @@ def test_folders_of_dependencies_and_build_output_are_left_out(tmp_path: Path) -
     ]
 
 
-def test_folder_with_a_usual_name_is_named_when_read(tmp_path: Path) -> None:
+def test_folder_named_like_output_is_named_when_read(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "site/b.md")
     found = find_files(tmp_path, MARKDOWN)
     assert len(found.files) == 2
@@ -67,7 +67,7 @@ def test_exclude_takes_globs_and_takes_folders_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "field", ["draft: true", "unlisted: true", "published: false", "search:\n  exclude: true", "search_exclude: true"]
 )
-def test_unpublished_pages_are_read_on_request_only(tmp_path: Path, field: str) -> None:
+def test_left_out_unpublished_pages_are_read_on_request_only(tmp_path: Path, field: str) -> None:
     write(tmp_path, "a.md")
     (tmp_path / "b.md").write_text(f"---\n{field}\n---\nSecret.\n")
     vault = read_vault(tmp_path)

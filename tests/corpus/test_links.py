@@ -80,33 +80,33 @@ def resolve(written: str, source: str = "gate/source", **others: str) -> tuple[s
         ("[x](data.csv)", None),
     ],
 )
-def test_targets(written: str, target: str | None) -> None:
+def test_links_targets(written: str, target: str | None) -> None:
     assert resolve(written) == (target, [])
 
 
-def test_the_own_folder_comes_before_the_end_of_a_path_elsewhere() -> None:
+def test_links_prefer_the_own_folder() -> None:
     assert resolve("[[retention]]", source="stream/v3/source") == ("stream/v3/retention", [])
 
 
 @pytest.mark.parametrize("written", ["[[retention]]", "![[Retention]]"])
-def test_a_name_of_several_documents_is_ambiguous(written: str) -> None:
+def test_links_to_a_name_of_several_documents_are_ambiguous(written: str) -> None:
     assert resolve(written) == (None, ["ambiguous-link"])
 
 
-def test_aliases() -> None:
+def test_links_aliases() -> None:
     aliased = {"gate/api-keys": "---\naliases: [Key Rotation, api keys]\n---\nText"}
     assert resolve("[[key rotation]]", **aliased) == ("gate/api-keys", [])
     assert resolve("[[Key Rotation|rotate]]", **aliased) == ("gate/api-keys", [])
     assert resolve("[x](<key rotation>)", **aliased) == (None, [])
 
 
-def test_a_document_comes_before_an_alias_and_an_alias_before_the_end_of_a_path() -> None:
+def test_links_prefer_documents_then_aliases_then_ends_of_paths() -> None:
     aliased = {"gate/api-keys": "---\naliases: [index, 0007-opaque]\n---\nText"}
     assert resolve("[[index]]", **aliased) == ("index", [])
     assert resolve("[[0007-opaque]]", **aliased) == ("gate/api-keys", [])
 
 
-def test_an_alias_of_two_documents_is_ambiguous() -> None:
+def test_links_to_an_alias_of_two_documents_are_ambiguous() -> None:
     both = dict.fromkeys(("gate/api-keys", "gate/access-tokens"), "---\naliases: secret\n---\nText")
     assert resolve("[[secret]]", **both) == (None, ["ambiguous-link"])
 
@@ -118,7 +118,7 @@ def test_links_out_of_the_folder(written: str) -> None:
     assert resolve(written) == (None, ["link-escapes"])
 
 
-def test_one_warning_per_file_names_the_first_link() -> None:
+def test_links_warn_once_for_a_file() -> None:
     source = document("a/b", "[x](../../one.md) [y](../../two.md) [[../../three]]\n")
     _, (warning,) = resolve_links([source])
     assert str(warning) == (
@@ -126,7 +126,7 @@ def test_one_warning_per_file_names_the_first_link() -> None:
     )
 
 
-def test_related() -> None:
+def test_links_of_the_related_field() -> None:
     text = (
         "---\nrelated:\n  - gate/api-keys\n  - '[[access-tokens#Limits|tokens]]'\n  - nowhere\n  - ../index\n---\nText"
     )
@@ -140,13 +140,13 @@ def test_related() -> None:
     assert warnings == []
 
 
-def test_composed_and_decomposed_letters_are_the_same() -> None:
+def test_links_ignore_composition_of_letters() -> None:
     decomposed = document("cafe\u0301")
     resolved, _ = resolve_links([decomposed, document("a", "[[caf\u00e9]] [x](caf%C3%A9.md)")])
     assert [link.target for link in resolved[1].links] == [decomposed.docno] * 2
 
 
-def test_order_and_everything_else_stay() -> None:
+def test_links_order_and_everything_else_stay() -> None:
     documents = [document("b", "[[a]]"), document("a")]
     resolved, _ = resolve_links(documents)
     assert [d.docno for d in resolved] == ["b", "a"]
@@ -173,14 +173,14 @@ def test_labels_are_what_a_reader_sees() -> None:
     ]
 
 
-def test_dendron_writes_the_label_first() -> None:
+def test_link_of_dendron_begins_with_the_label() -> None:
     text = "[[Rotate them|gate/api-keys#rotate]] [[x|dendron://notes/gate/api-keys]]"
     found, warnings = labelled(text, dialect="dendron")
     assert found == [("gate/api-keys", "rotate", "Rotate them"), ("gate/api-keys", None, "x")]
     assert warnings == []
 
 
-def test_auto_takes_the_reading_that_leads_further_and_says_so() -> None:
+def test_links_auto_takes_the_dialect_with_more_targets() -> None:
     two_of_three = "[[keys|gate/api-keys]] [[tokens|gate/access-tokens]] [[gate/api-keys|keys]] [[index]]"
     found, (warning,) = labelled(two_of_three)
     assert [target for target, _, _ in found] == ["gate/api-keys", "gate/access-tokens", None, "index"]
@@ -192,7 +192,7 @@ def test_auto_takes_the_reading_that_leads_further_and_says_so() -> None:
     assert warnings == []
 
 
-def test_another_dialect_is_another_collection() -> None:
+def test_links_dialect_changes_the_digest() -> None:
     """Artefacts hold where links lead: an index made for one reading is not used for the other."""
     notes = [document("gate/api-keys"), document("source", "[[keys|gate/api-keys]]")]
     read = {dialect: collection_digest(resolve_links(notes, dialect)[0]) for dialect in ("auto", "dendron", "obsidian")}
@@ -222,15 +222,15 @@ def targets(written: str, docnos: tuple[str, ...] = SITE, source: str = "01-guid
         ("[x](/reference/opaque)", None),  # four digits are a name
     ],
 )
-def test_numbers_that_order_pages_are_no_part_of_their_address(written: str, target: str | None) -> None:
+def test_links_ignore_numbers_that_order_pages(written: str, target: str | None) -> None:
     assert targets(written) == [target]
 
 
-def test_two_pages_with_one_address_have_none() -> None:
+def test_links_to_an_address_of_two_pages_are_unresolved() -> None:
     assert targets("[x](/set-up) [y](/1-set-up)", ("1-set-up", "2-set-up")) == [None, "1-set-up"]
 
 
-def test_the_address_of_the_site_is_found_by_its_links() -> None:
+def test_links_reveal_the_address_of_the_site() -> None:
     written = "[a](/docs/guides) [b](/docs/guides/set-up#x) [c](/docs/index) [d](/docs) [e](/docs/gone) [f](/x/index)"
     found = ["01-guides/index", "01-guides/02-set-up", "index", "index", None, None]
     assert targets(written) == found
@@ -239,13 +239,13 @@ def test_the_address_of_the_site_is_found_by_its_links() -> None:
     assert targets(two_lead_below_it) == [None, None, None]
 
 
-def test_what_lies_in_the_folder_comes_before_the_address_of_the_site() -> None:
+def test_links_prefer_the_folder_to_the_address_of_the_site() -> None:
     written = "[a](/docs/index) [b](/docs/guides) [c](/docs/guides/set-up) [d](/docs/reference/0007-opaque)"
     assert targets(written, (*SITE, "docs/index"))[0] == "docs/index"
 
 
 @pytest.mark.parametrize("written", ["[x](api-keys.html)", "[x](api-keys.mdx)", "[x](./api-keys.html#rotate)"])
-def test_pages_by_other_endings(written: str) -> None:
+def test_links_pages_by_other_endings(written: str) -> None:
     assert resolve(written) == ("gate/api-keys", [])
 
 

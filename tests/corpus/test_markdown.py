@@ -16,7 +16,7 @@ def links(text: str) -> list[tuple[str, str, str | None]]:
     return [(link.kind, link.text, link.heading) for link in parse_markdown(text).links]
 
 
-def test_atx_and_setext_headings() -> None:
+def test_markdown_atx_and_setext_headings() -> None:
     text = "# One\n\nTwo\n===\n\nThree\nlines\n---\n\n###### Six ######\n####### Seven\n#No\n"
     assert headings(text) == [(1, "One"), (1, "Two"), (2, "Three lines"), (6, "Six")]
     assert [text[heading.start :].split("\n")[0] for heading in parse_markdown(text).headings] == [
@@ -40,11 +40,11 @@ def test_atx_and_setext_headings() -> None:
         "text\n    # A\n",
     ],
 )
-def test_what_is_no_heading_of_the_document(text: str) -> None:
+def test_markdown_ignores_what_is_no_heading(text: str) -> None:
     assert headings(text) == []
 
 
-def test_html_block_ends_at_a_blank_line() -> None:
+def test_markdown_html_block_ends_at_a_blank_line() -> None:
     assert headings("<div>\n\n# A\n\n</div>\n") == [(1, "A")]
 
 
@@ -62,11 +62,11 @@ def test_html_block_ends_at_a_blank_line() -> None:
         ("", ""),
     ],
 )
-def test_heading_text_is_what_a_reader_sees(markdown: str, text: str) -> None:
+def test_markdown_heading_text_is_what_a_reader_sees(markdown: str, text: str) -> None:
     assert headings(f"## {markdown}\n") == [(2, text)]
 
 
-def test_code_block_with_language_lines_and_offsets() -> None:
+def test_markdown_code_block_with_language_lines_and_offsets() -> None:
     text = 'Intro\n\n```Python title="x"\ndef f():\n\n    return 1\n```\nAfter\n'
     (block,) = parse_markdown(text, first_line=5).code_blocks
     assert (block.number, block.language, block.code) == (0, "python", "def f():\n\n    return 1\n")
@@ -81,11 +81,11 @@ def test_code_block_with_language_lines_and_offsets() -> None:
         ("{.rust .numberLines}", "rust"), ("js{1,3}", "js"), ("python:main.py", "python"), ("", ""), ("  SH  ", "sh"),
     ],
 )  # fmt: skip
-def test_languages(info: str, language: str) -> None:
+def test_markdown_languages(info: str, language: str) -> None:
     assert [block.language for block in parse_markdown(f"```{info}\nx\n```\n").code_blocks] == [language]
 
 
-def test_nested_and_tilde_fences_are_code_blocks() -> None:
+def test_markdown_nested_and_tilde_fences_are_code_blocks() -> None:
     text = "- item\n\n  ~~~sh\n  ls\n  ~~~\n\n> ```\n> quoted\n> ```\n\n````\n```\ninner\n```\n````\n"
     blocks = parse_markdown(text).code_blocks
     assert [block.code for block in blocks] == ["ls\n", "quoted\n", "```\ninner\n```\n"]
@@ -93,7 +93,7 @@ def test_nested_and_tilde_fences_are_code_blocks() -> None:
     assert parse_markdown(text).unclosed == ()
 
 
-def test_indented_code_is_no_code_block() -> None:
+def test_markdown_indented_code_is_no_code_block() -> None:
     assert parse_markdown("Text\n\n    indented()\n").code_blocks == ()
 
 
@@ -114,11 +114,11 @@ def test_indented_code_is_no_code_block() -> None:
         ("   ```\n   a\n  ```\n", ()),
     ],
 )
-def test_unclosed_fences_are_named_by_line(text: str, lines: tuple[int, ...]) -> None:
+def test_markdown_unclosed_fences_are_named_by_line(text: str, lines: tuple[int, ...]) -> None:
     assert parse_markdown(text).unclosed == lines
 
 
-def test_wikilinks_and_transclusions() -> None:
+def test_markdown_wikilinks_and_transclusions() -> None:
     assert links("[[gate/tokens]] [[a|b]] [[a#Rotate a key]] [[a#h|b]] ![[_shared/x]] ![[p.png]]") == [
         ("wikilink", "gate/tokens", None),
         ("wikilink", "a|b", None),
@@ -129,7 +129,7 @@ def test_wikilinks_and_transclusions() -> None:
     ]
 
 
-def test_wikilink_in_a_table_escapes_its_bar() -> None:
+def test_markdown_wikilink_in_a_table_escapes_its_bar() -> None:
     assert links("| a | b |\n|---|---|\n| [[x\\|y]] | z |\n") == [("wikilink", "x|y", None)]
     assert links("See [[x\\|y]] there")[0][1] == "x\\|y"
 
@@ -158,20 +158,20 @@ def test_markdown_links() -> None:
         r"\[[a\]\] \[b\](c.md)",
     ],
 )
-def test_what_is_no_link_to_another_document(text: str) -> None:
+def test_markdown_ignores_what_is_no_link_to_a_document(text: str) -> None:
     assert parse_markdown(text).links == ()
 
 
-def test_links_in_headings_lists_quotations_and_tables_count() -> None:
+def test_markdown_links_in_headings_lists_quotations_and_tables_count() -> None:
     text = "# [[a]]\n\n- [[b]]\n\n> [[c]]\n\n| x |\n|---|\n| [[d]] |\n"
     assert [link.text for link in parse_markdown(text).links] == ["a", "b", "c", "d"]
 
 
-def test_links_have_no_target_yet() -> None:
+def test_markdown_links_have_no_target_yet() -> None:
     assert parse_markdown("[[a]]").links == (Link("wikilink", "a", None, None),)
 
 
-def test_the_links_of_a_paragraph_take_linear_time() -> None:
+def test_markdown_links_of_a_paragraph_take_linear_time() -> None:
     seconds = []
     for count in (2_000, 8_000):
         text = " ".join(f"[{number}](page.md)" for number in range(count))
@@ -184,7 +184,7 @@ def test_the_links_of_a_paragraph_take_linear_time() -> None:
     assert seconds[1] < 10 * seconds[0]  # quadratic: 16
 
 
-def test_hashtags() -> None:
+def test_markdown_hashtags() -> None:
     text = "#oncall and #auth/tokens, (#x-1) **#bold** #späť.\n\n- #listed\n"
     assert parse_markdown(text).tags == ("oncall", "auth/tokens", "x-1", "bold", "späť", "listed")
 
@@ -196,7 +196,7 @@ def test_hashtags() -> None:
         "[a](b.md#c)", "# A {#own-id}", "&#35;x", '"#ffffff"', "[[a#b]]",
     ],
 )  # fmt: skip
-def test_what_is_no_hashtag(text: str) -> None:
+def test_markdown_ignores_what_is_no_hashtag(text: str) -> None:
     assert parse_markdown(text).tags == ()
 
 
@@ -213,7 +213,7 @@ def test_what_is_no_hashtag(text: str) -> None:
         "#a" * 9_000,
     ],
 )
-def test_hostile_text_is_parsed(text: str) -> None:
+def test_markdown_hostile_text_is_parsed(text: str) -> None:
     # Quadratic work would take minutes here.
     assert parse_markdown(text).code_blocks == ()
 
@@ -230,12 +230,12 @@ def test_hostile_text_is_parsed(text: str) -> None:
         "## Limits ##",
     ],
 )
-def test_attributes_of_headings_are_no_text_and_no_tags(written: str) -> None:
+def test_markdown_attributes_of_headings_are_no_text_and_no_tags(written: str) -> None:
     assert headings(written) == [(2, "Limits")]
     assert parse_markdown(written).tags == ()
 
 
-def test_braces_of_a_heading_that_are_text() -> None:
+def test_markdown_braces_of_a_heading_that_are_text() -> None:
     assert headings("## Maps `{}` and {name}") == [(2, "Maps {} and {name}")]
     assert parse_markdown("{a} #one {b #two} #three").tags == ("one", "three")
 
@@ -272,7 +272,7 @@ def test_indented_blocks_of_mkdocs_hold_markdown() -> None:
 
 
 @pytest.mark.parametrize("text", ["Title\n===\n", "=== x\n\nText [a](a.md)\n", "!!! \n\n    [a](a.md)\n"])
-def test_what_only_looks_like_a_block_of_mkdocs(text: str) -> None:
+def test_markdown_ignores_what_looks_like_a_block_of_mkdocs(text: str) -> None:
     plain = parse_markdown(text)
     assert [link.text for link in plain.links] == (["a.md"] if "=== x" in text else [])
 
@@ -284,7 +284,7 @@ def test_components_hold_markdown() -> None:
     assert [block.code for block in markup.code_blocks] == ["run\n\nrun\n"]
 
 
-def test_indentation_makes_no_code_in_mdx() -> None:
+def test_markdown_indentation_makes_no_code_in_mdx() -> None:
     inside = "    See [a](a.md).\n\n    ```sh\n    run\n    ```\n\n    # No section\n"
     text = f"<Steps>\n  <Step>\n\n{inside}  </Step>\n</Steps>\n"
     assert parse_markdown(text).links == ()

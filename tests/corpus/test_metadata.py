@@ -11,7 +11,7 @@ from ragbench.corpus.reader import _split_frontmatter
 FIFTH_OF_JANUARY = 1767571200.0
 
 
-def test_every_field() -> None:
+def test_metadata_has_every_field() -> None:
     yaml = """---
 title: Rotate API keys
 description: How to rotate
@@ -37,32 +37,32 @@ date: 2026-01-05
     )
 
 
-def test_nothing_is_nothing() -> None:
+def test_metadata_of_nothing_is_empty() -> None:
     assert read_metadata({}) == Metadata()
 
 
-def test_fallbacks_of_the_seed() -> None:
+def test_metadata_has_the_fallbacks_of_the_seed() -> None:
     found = read_metadata({"summary": "S", "type": "policy", "created": datetime.date(2026, 1, 5)})
     assert (found.description, found.category, found.modified) == ("S", "policy", FIFTH_OF_JANUARY)
     assert read_metadata({"summary": "S", "description": "D"}).description == "D"
     assert read_metadata({"category": "C", "type": "T"}).category == "C"
 
 
-def test_modified_before_date_before_created_and_junk_passed_over() -> None:
+def test_metadata_prefers_modified_to_date_to_created() -> None:
     dates = {"modified": "2026-01-05", "date": "2025-01-01", "created": "2024-01-01"}
     assert read_metadata(dates).modified == FIFTH_OF_JANUARY
     assert read_metadata({**dates, "modified": "soon"}).modified == 1735689600.0  # 2025-01-01
     assert read_metadata({"modified": None, "created": "2026-01-05"}).modified == FIFTH_OF_JANUARY
 
 
-def test_scalars_for_lists() -> None:
+def test_metadata_takes_scalars_for_lists() -> None:
     found = read_metadata({"keywords": "rotation, API keys", "tags": "Auth", "aliases": "key rotation", "related": "a"})
     assert found.keywords == ("rotation", "API keys")
     assert (found.tags, found.aliases, found.related) == (("auth",), ("key rotation",), ("a",))
     assert read_metadata({"tags": "#auth #gate/tls"}).tags == ("auth", "gate/tls")
 
 
-def test_lists_for_scalars() -> None:
+def test_metadata_takes_lists_for_scalars() -> None:
     found = read_metadata({"title": ["A", "B"], "category": ["how-to"], "author": ["Ines", {"name": "Jun"}]})
     assert (found.title, found.category, found.authors) == ("A", "how-to", ("Ines", "Jun"))
 
@@ -72,17 +72,17 @@ def test_author_with_a_comma_is_one_author() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", " ", [], {}, [None, ""], {"x": 1}, [[[[[[["deep"]]]]]]]])
-def test_odd_values_are_absent(value: object) -> None:
+def test_metadata_skips_odd_values(value: object) -> None:
     keys = ("title", "description", "keywords", "tags", "aliases", "author", "category", "related", "modified")
     assert read_metadata(dict.fromkeys(keys, value)) == Metadata()
 
 
-def test_numbers_are_text() -> None:
+def test_metadata_takes_numbers_as_text() -> None:
     found = read_metadata({"title": 2024, "tags": [2026, "x"], "aliases": [4.2]})
     assert (found.title, found.tags, found.aliases) == ("2024", ("2026", "x"), ("4.2",))
 
 
-def test_unquoted_wikilink_is_a_list_in_a_list() -> None:
+def test_metadata_takes_unquoted_wikilinks() -> None:
     assert read_metadata(_split_frontmatter("---\nrelated: [[gate/a]]\n---\n").fields).related == ("gate/a",)
 
 
@@ -115,11 +115,11 @@ def test_dates_of_every_kind(yaml: str) -> None:
     assert read_metadata(_split_frontmatter(f"---\nmodified: {yaml}\n---\n").fields).modified == FIFTH_OF_JANUARY
 
 
-def test_a_year_or_a_month_is_its_first_day() -> None:
+def test_dates_of_a_year_or_month_are_its_first_day() -> None:
     assert timestamp(2026) == timestamp("2026") == timestamp("2026-01") == 1767225600.0  # 2026-01-01
 
 
-def test_the_first_moment_of_the_calendar() -> None:
+def test_dates_begin_with_the_calendar() -> None:
     # 719162 days before the epoch, and 14 hours.
     east = datetime.timezone(datetime.timedelta(hours=14))
     assert timestamp(datetime.datetime.min.replace(tzinfo=east)) == -(719162 * 24 + 14) * 3600.0
@@ -132,7 +132,7 @@ def test_the_first_moment_of_the_calendar() -> None:
         -(10**18), [], {}, [1, 2], "9" * 5000, "²",
     ],
 )  # fmt: skip
-def test_what_is_no_date(value: object) -> None:
+def test_dates_refuse_what_is_no_date(value: object) -> None:
     assert timestamp(value) is None
 
 

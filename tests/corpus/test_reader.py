@@ -42,7 +42,7 @@ def write(root: Path, **files: bytes) -> Path:
     return root
 
 
-def test_a_document() -> None:
+def test_vault_reads_a_document() -> None:
     document, warnings = parse_document("gate/keys", "gate/keys.md", PAGE, modified=5.0)
     assert warnings == []
     assert document.docno == "gate/keys"
@@ -60,7 +60,7 @@ def test_a_document() -> None:
     assert [section.path for section in document.sections] == [("Keys",)]
 
 
-def test_a_document_can_be_sent_to_another_process() -> None:
+def test_document_can_be_sent_to_another_process() -> None:
     document, _ = parse_document("a", "a.md", PAGE, 0.0)
     assert pickle.loads(pickle.dumps(document)) == document
 
@@ -75,11 +75,11 @@ def test_a_document_can_be_sent_to_another_process() -> None:
         (b"", "api keys"),
     ],
 )
-def test_title(raw: bytes, title: str) -> None:
+def test_document_title(raw: bytes, title: str) -> None:
     assert parse_document("gate/api%20keys", "gate/api keys.md", raw, 0.0)[0].title == title
 
 
-def test_modified_falls_back_to_the_file(tmp_path: Path) -> None:
+def test_document_modified_falls_back_to_the_file(tmp_path: Path) -> None:
     write(tmp_path, a=b"Text")
     os.utime(tmp_path / "a.md", (7, 7))
     assert vault_of(tmp_path).documents[0].modified == 7.0
@@ -96,11 +96,11 @@ def test_modified_falls_back_to_the_file(tmp_path: Path) -> None:
         ("no\u00a0break.md", "no%C2%A0break"),
     ],
 )
-def test_docno(path: str, docno: str) -> None:
+def test_document_docno(path: str, docno: str) -> None:
     assert docno_of(path) == docno
 
 
-def test_a_vault_is_sorted_and_linked(tmp_path: Path) -> None:
+def test_vault_is_sorted_and_linked(tmp_path: Path) -> None:
     write(tmp_path, b=b"[[a]]", a=b"[x](b.md)", C=b"Text")
     vault = vault_of(tmp_path)
     assert [document.docno for document in vault.documents] == ["C", "a", "b"]
@@ -123,7 +123,7 @@ SKIPPED = {"too-large", "empty-file"}
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_one_named_warning_and_the_rest_goes_on(tmp_path: Path, name: str) -> None:
+def test_vault_reads_on_after_a_named_warning(tmp_path: Path, name: str) -> None:
     write(tmp_path, faulty=FAULTS[name], good=b"# Good\n")
     vault = vault_of(tmp_path, max_bytes=2000)
     assert [(warning.path, warning.name) for warning in vault.warnings] == [("faulty.md", name)]
@@ -132,14 +132,14 @@ def test_a_fault_is_one_named_warning_and_the_rest_goes_on(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_one_error_when_asked(tmp_path: Path, name: str) -> None:
+def test_vault_makes_a_fault_an_error_when_asked(tmp_path: Path, name: str) -> None:
     write(tmp_path, faulty=FAULTS[name], good=b"# Good\n")
     with pytest.raises(CorpusError, match=f"one problem in files below .*: faulty.md: {name}: ") as error:
         vault_of(tmp_path, max_bytes=2000, on_error="fail")
     assert str(error.value).endswith("; correct the files, or read them with on_error=warn.")
 
 
-def test_all_faults_at_once(tmp_path: Path) -> None:
+def test_vault_names_all_faults_at_once(tmp_path: Path) -> None:
     write(tmp_path, good=b"# Good\n", **{name.replace("-", "_"): raw for name, raw in FAULTS.items()})
     vault = vault_of(tmp_path, max_bytes=2000)
     assert sorted(warning.name for warning in vault.warnings) == sorted(FAULTS)
@@ -148,12 +148,12 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
         vault_of(tmp_path, max_bytes=2000, on_error="fail")
 
 
-def test_limit_is_inclusive(tmp_path: Path) -> None:
+def test_vault_limit_of_bytes_is_inclusive(tmp_path: Path) -> None:
     write(tmp_path, a=b"x" * 2000)
     assert vault_of(tmp_path, max_bytes=2000).warnings == ()
 
 
-def test_two_files_of_one_docno(tmp_path: Path) -> None:
+def test_vault_refuses_two_files_of_one_docno(tmp_path: Path) -> None:
     write(tmp_path, a=b"first")
     (tmp_path / "a.markdown").write_bytes(b"second")
     vault = vault_of(tmp_path)
@@ -165,12 +165,12 @@ def test_two_files_of_one_docno(tmp_path: Path) -> None:
         vault_of(tmp_path, on_error="fail")
 
 
-def test_blank_and_encoded_blank_are_one_docno(tmp_path: Path) -> None:
+def test_docno_of_blank_and_encoded_blank_is_one(tmp_path: Path) -> None:
     write(tmp_path, **{"a b": b"one", "a%20b": b"two"})
     assert [warning.name for warning in vault_of(tmp_path).warnings] == ["duplicate-docno"]
 
 
-def test_letter_case_is_a_warning_only(tmp_path: Path) -> None:
+def test_vault_warns_of_letter_case(tmp_path: Path) -> None:
     write(tmp_path, a=b"lower", A=b"upper")
     if len(list(tmp_path.iterdir())) == 1:
         pytest.skip("this file system ignores letter case")
@@ -179,21 +179,21 @@ def test_letter_case_is_a_warning_only(tmp_path: Path) -> None:
     assert [(warning.path, warning.name) for warning in vault.warnings] == [("a.md", "case-duplicate")]
 
 
-def test_frontmatter_alone_is_kept_with_a_notice(tmp_path: Path) -> None:
+def test_vault_keeps_frontmatter_alone_with_a_notice(tmp_path: Path) -> None:
     write(tmp_path, a=b"---\ntitle: A\n---\n")
     vault = vault_of(tmp_path, on_error="fail")
     assert [document.title for document in vault.documents] == ["A"]
     assert [warning.name for warning in vault.warnings] == ["no-text"]
 
 
-def test_ambiguous_link_is_a_warning_only(tmp_path: Path) -> None:
+def test_vault_warns_of_ambiguous_links(tmp_path: Path) -> None:
     write(tmp_path / "x", page=b"Text")
     write(tmp_path / "y", page=b"Text")
     write(tmp_path, a=b"[[page]]")
     assert [warning.name for warning in vault_of(tmp_path, on_error="fail").warnings] == ["ambiguous-link"]
 
 
-def test_symbolic_link_out_of_the_root(tmp_path: Path) -> None:
+def test_vault_skips_symbolic_links_out_of_the_root(tmp_path: Path) -> None:
     root = write(tmp_path / "vault", a=b"Text")
     write(tmp_path, secret=b"secret")
     (root / "b.md").symlink_to(tmp_path / "secret.md")
@@ -202,7 +202,7 @@ def test_symbolic_link_out_of_the_root(tmp_path: Path) -> None:
     assert [(warning.path, warning.name) for warning in vault.warnings] == [("b.md", "symlink-outside")]
 
 
-def test_what_cannot_be_opened(tmp_path: Path) -> None:
+def test_vault_warns_of_files_that_cannot_be_opened(tmp_path: Path) -> None:
     root = write(tmp_path / "vault", a=b"Text")
     (root / "dangling.md").symlink_to(root / "nowhere")
     (root / "loop.md").symlink_to(root / "loop.md")
@@ -216,7 +216,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
+def test_vault_warns_of_file_names_that_are_no_text(tmp_path: Path) -> None:
     try:
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/gr\xf6sse.md")).write_bytes(b"\0")
     except OSError:
@@ -226,18 +226,18 @@ def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
     assert [warning.path for warning in vault.warnings] == ["gr\ufffdsse.md"]
 
 
-def test_missing_folder(tmp_path: Path) -> None:
+def test_vault_refuses_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"does not exist; give the path of a folder with markdown files\.$"):
         vault_of(tmp_path / "nowhere")
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_vault_refuses_a_file(tmp_path: Path) -> None:
     write(tmp_path, a=b"Text")
     with pytest.raises(CorpusError, match="is not a folder"):
         vault_of(tmp_path / "a.md")
 
 
-def test_folder_without_markdown(tmp_path: Path) -> None:
+def test_vault_refuses_a_folder_without_markdown(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Text")
     with pytest.raises(
         CorpusError,
@@ -246,7 +246,7 @@ def test_folder_without_markdown(tmp_path: Path) -> None:
         vault_of(tmp_path)
 
 
-def test_folder_with_nothing_readable_says_why(tmp_path: Path) -> None:
+def test_vault_says_why_nothing_is_readable(tmp_path: Path) -> None:
     write(tmp_path, a=b"")
     with pytest.raises(
         CorpusError, match=r"No document to read below .*: one problem .*: a\.md: empty-file: it holds no text"
@@ -254,20 +254,20 @@ def test_folder_with_nothing_readable_says_why(tmp_path: Path) -> None:
         vault_of(tmp_path)
 
 
-def test_include(tmp_path: Path) -> None:
+def test_vault_takes_include(tmp_path: Path) -> None:
     write(tmp_path, a=b"Text")
     (tmp_path / "b.txt").write_text("Text")
     assert [document.docno for document in vault_of(tmp_path, include=("*.txt",)).documents] == ["b"]
 
 
-def test_bad_parameters(tmp_path: Path) -> None:
+def test_vault_names_the_refused_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="on_error must be warn or fail, got 'stop'"):
         vault_of(tmp_path, on_error="stop")
     with pytest.raises(ConfigError, match="max_bytes must be at least 1, got 0"):
         vault_of(tmp_path, max_bytes=0)
 
 
-def test_every_name_of_a_warning_is_listed_once() -> None:
+def test_reader_lists_every_name_of_a_warning_once() -> None:
     assert set(FAULTS) < set(FAILURES)
     assert not set(FAILURES) & set(NOTICES)
 
@@ -292,7 +292,7 @@ import of data from 'b.csv' takes a minute.
 
 
 @pytest.mark.parametrize("path", ["a.md", "a.mdx"])
-def test_imports_of_mdx_are_in_no_text_and_lines_stay(path: str) -> None:
+def test_reader_drops_imports_of_mdx_and_keeps_lines(path: str) -> None:
     document, warnings = parse_document("a", path, MODULES, 0.0)
     assert {warning.name for warning in warnings} == {"module"}
     assert document.text.startswith("\n" * 7 + "# Title\n")
@@ -300,7 +300,7 @@ def test_imports_of_mdx_are_in_no_text_and_lines_stay(path: str) -> None:
     assert document.code_blocks[0].start_line == 12 and document.sections[0].path == ("Title",)
 
 
-def test_exports_are_left_out_of_mdx_only() -> None:
+def test_reader_drops_exports_of_mdx_only() -> None:
     written = b"export const rows = [\n  'a',\n\n  'b',\n]\nexport const B = () => <b>{rows}</b>\n\nText.\n"
     document, _ = parse_document("a", "a.mdx", written, 0.0)
     assert document.text == "\n" * 7 + "Text.\n"
@@ -308,7 +308,7 @@ def test_exports_are_left_out_of_mdx_only() -> None:
     assert parse_document("a", "a.md", b'import "fmt"\n\nText.\n', 0.0)[0].text.startswith('import "fmt"')
 
 
-def test_the_built_in_documents_are_read_as_they_are_written() -> None:
+def test_reader_built_in_documents_are_read_as_they_are_written() -> None:
     """Their chunks come with vectors and measured figures; some show imports and exports in code."""
     shown = 0
     for file in (locations.builtin() / "corpus" / "v2").rglob("*.md"):

@@ -19,11 +19,11 @@ from ragbench.corpus.searched import normalised
         ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
     ],
 )
-def test_normalised_text(written: str, searched: str) -> None:
+def test_searched_text_is_normalised(written: str, searched: str) -> None:
     assert normalised(written) == searched
 
 
-def test_passage_is_found_in_decomposed_letters_at_its_offsets() -> None:
+def test_passage_in_decomposed_letters_has_its_offsets() -> None:
     text = unicodedata.normalize("NFD", "Die Fähre fährt täg\u00adlich ab.")
     ((start, end),) = Finder([words("Fähre fährt täglich")]).spans(text)
     assert normalised(text[start:end]) == "Fähre fährt täglich"

@@ -59,7 +59,7 @@ def test_sections_tile_the_text_and_begin_with_their_heading() -> None:
     ]
 
 
-def test_blank_beginning_is_no_section() -> None:
+def test_sections_begin_after_a_blank_beginning() -> None:
     assert [(s.number, s.start) for s in sections("\n \n# A\n")] == [(0, 3)]
 
 
@@ -68,20 +68,20 @@ def test_blank_text_has_no_sections(text: str) -> None:
     assert sections(text) == ()
 
 
-def test_skipped_levels() -> None:
+def test_sections_may_skip_levels() -> None:
     assert [s.path for s in sections("# A\n#### D\n## B\n### C\n# E\n")] == [
         ("A",), ("A", "D"), ("A", "B"), ("A", "B", "C"), ("E",),
     ]  # fmt: skip
 
 
-def test_repeated_headings_get_numbers_under_the_same_parent_only() -> None:
+def test_sections_number_repeated_headings_of_one_parent() -> None:
     text = "# A\n## Limits\n## Limits\n### X\n## Limits\n# B\n## Limits\n### X\n"
     assert [s.anchor for s in sections(text)] == [
         "a", "a/limits", "a/limits-1", "a/limits-1/x", "a/limits-2", "b", "b/limits", "b/limits/x",
     ]  # fmt: skip
 
 
-def test_a_number_already_taken_is_passed_over() -> None:
+def test_sections_skip_a_number_already_taken() -> None:
     assert [s.anchor for s in sections("# Foo 1\n# Foo\n# Foo\n# Foo\n")] == ["foo-1", "foo", "foo-2", "foo-3"]
     assert [s.anchor for s in sections("# Foo\n# Foo\n# Foo 1\n")] == ["foo", "foo-1", "foo-1-1"]
 
@@ -108,7 +108,7 @@ def test_section_id() -> None:
         ("# A\n---\nText", "---\nText"),
     ],
 )
-def test_body_start(text: str, body: str) -> None:
+def test_section_body_start(text: str, body: str) -> None:
     (section,) = sections(text)
     assert text[body_start(text, section) :] == body
 
@@ -117,7 +117,7 @@ def test_body_of_a_section_without_a_heading_is_all_of_it() -> None:
     assert body_start("Text\n", sections("Text\n")[0]) == 0
 
 
-def test_who_lies_under_whom() -> None:
+def test_sections_lie_under_their_parents() -> None:
     a, b, c = sections("# A\n## B\n# AB\n")
     assert [parent_anchor(s) for s in (a, b, c)] == ["", "a", ""]
     assert is_under(b, a.anchor)

@@ -32,13 +32,13 @@ def pipeline() -> Pipeline:
     )
 
 
-def test_explained_hits_are_those_of_a_search(pipeline: Pipeline, index: Index) -> None:
+def test_answer_explained_hits_are_those_of_a_search(pipeline: Pipeline, index: Index) -> None:
     explained = answer(QUERY, pipeline, index, 3, explain=True).hits
     assert [replace(hit, explanation=None) for hit in explained] == list(answer(QUERY, pipeline, index, 3).hits)
     assert explained[0].docno == "guides/authentication"
 
 
-def test_places_are_those_in_the_rankings_of_every_source_and_stage(pipeline: Pipeline, index: Index) -> None:
+def test_answer_gives_ranks_in_every_source_and_stage(pipeline: Pipeline, index: Index) -> None:
     explained = answer(QUERY, pipeline, index, 5, explain=True).hits
     parts = dict(pipeline)
     alone = {
@@ -57,7 +57,7 @@ def test_places_are_those_in_the_rankings_of_every_source_and_stage(pipeline: Pi
         assert why.stages["fuse"].score == pytest.approx(expected, rel=1e-5)
 
 
-def test_counts_say_what_every_filter_left(pipeline: Pipeline, index: Index) -> None:
+def test_answer_counts_what_every_filter_left(pipeline: Pipeline, index: Index) -> None:
     found = answer(QUERY, pipeline, index, 5)
     assert found.compression.original_count == found.counts["original_count"]
     assert found.compression.after_threshold == found.counts["after_threshold"] <= found.counts["original_count"]
@@ -68,18 +68,18 @@ def test_counts_say_what_every_filter_left(pipeline: Pipeline, index: Index) -> 
     assert list(found.stage_ms) == [name for name, _ in pipeline]
 
 
-def test_a_hit_stands_in_its_file_where_it_says(pipeline: Pipeline, index: Index, vault_folder: Path) -> None:
+def test_answer_names_the_lines_of_a_hit(pipeline: Pipeline, index: Index, vault_folder: Path) -> None:
     for hit in answer("lamps errors keys dusk", pipeline, index, 5).hits:
         lines = (vault_folder / hit.path).read_text(encoding="utf-8").splitlines()
         assert "\n".join(lines[hit.start_line - 1 : hit.end_line]).strip() == hit.text.strip()
 
 
-def test_time_is_up_before_a_stage_begins(pipeline: Pipeline, index: Index) -> None:
+def test_answer_ends_at_the_deadline_before_a_stage_begins(pipeline: Pipeline, index: Index) -> None:
     with pytest.raises(TimeoutError, match="before the stage dense"):
         answer(QUERY, pipeline, index, 5, deadline=0.0)
 
 
-def test_a_parent_stands_where_its_children_stood(make_index) -> None:
+def test_answer_gives_a_parent_the_rank_of_its_children(make_index) -> None:
     from ragbench.config import composition
 
     settings = composition.compose(["p13=on"])
@@ -91,14 +91,14 @@ def test_a_parent_stands_where_its_children_stood(make_index) -> None:
     assert all(hit.matches and "fuse" in hit.explanation.stages for hit in parents)
 
 
-def test_nothing_found_is_said(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_names_an_empty_answer(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer("zzzz", Pipeline((("lexical", RetrieveLexical()), ("fuse", Fuse()))), index, 5)
     assert found.hits == ()
     show(found, in_full=True)
     assert "no hits" in capsys.readouterr().out
 
 
-def test_what_is_shown_names_sources_and_stages(pipeline: Pipeline, index: Index, capsys) -> None:
+def test_show_names_sources_and_stages(pipeline: Pipeline, index: Index, capsys) -> None:
     found = answer(QUERY, pipeline, index, 2, explain=True)
     show(found, in_full=False)
     brief = capsys.readouterr().out
@@ -124,7 +124,7 @@ def explained(make_index):
     return ask
 
 
-def test_fields_of_a_search_explanation(explained) -> None:
+def test_explanation_has_its_fields(explained) -> None:
     first, *_ = explained("schedules at dusk", "+exp=semantic_v3").hits
     reasons = first.explanation.reasons
     assert first.docno == "guides/schedules"
@@ -136,7 +136,7 @@ def test_fields_of_a_search_explanation(explained) -> None:
     assert reasons["folder_boost"]["boost_factor"] == 1.15
 
 
-def test_a_guaranteed_note_says_how_it_was_named_and_comes_whole(explained) -> None:
+def test_explanation_says_how_a_guaranteed_note_was_named(explained) -> None:
     first, *_ = explained("keys in [[auth]]", "+exp=lexical_v3", "index.chunking.max_chars=300").hits
     assert first.guaranteed
     assert first.matches[0] == first.explanation.reasons["source"] == "title-match"
@@ -144,7 +144,7 @@ def test_a_guaranteed_note_says_how_it_was_named_and_comes_whole(explained) -> N
     assert len(first.context) > len(first.text)
 
 
-def test_metadata_is_that_of_the_file(explained, vault_folder: Path) -> None:
+def test_hit_has_the_metadata_of_its_file(explained, vault_folder: Path) -> None:
     for hit in explained("lamps", "+exp=baseline").hits:
         file = vault_folder / hit.path
         assert hit.metadata.file_size == file.stat().st_size
@@ -155,7 +155,7 @@ def test_metadata_is_that_of_the_file(explained, vault_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("preset", [pytest.param("all", marks=pytest.mark.slow), "lexical_v3", "librarian_rerank"])
-def test_plain_values_and_lines(explained, preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answer_becomes_plain_values_and_lines(explained, preset: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = explained("how do lamps know when the sun sets [[auth]]", f"+exp={preset}", "p10=off")
     first, *_ = json.loads(json.dumps(as_mapping(found)))["hits"]
     assert first["explanation"]["reasons"]["final_score"] == first["score"]

@@ -28,7 +28,7 @@ def arms(index) -> list[Arm]:
     ]
 
 
-def test_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -> None:
+def test_executor_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -> None:
     queries = [topic.query() for topic in benchmark_small.topics]
     outcomes = {outcome.arm: outcome for outcome in execute(arms, queries)}
     assert set(outcomes) == {arm.name for arm in arms}
@@ -38,14 +38,14 @@ def test_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -> None:
         assert outcomes[arm.name].stages == tuple(name for name, _ in arm.pipeline)
 
 
-def test_each_distinct_prefix_runs_once(arms: list[Arm]) -> None:
+def test_executor_runs_each_distinct_prefix_once(arms: list[Arm]) -> None:
     # dense, lexical, two fusions, two cuts, calibration, cut; and lexical, fuse of the last arm
     tree = _tree(arms, 5)
     assert len(tree[1:]) == 10
     assert "10 stage runs instead of 18" in tree[0]
 
 
-def test_arms_with_a_common_prefix_follow_each_other(arms: list[Arm], benchmark_small) -> None:
+def test_executor_orders_arms_by_common_prefix(arms: list[Arm], benchmark_small) -> None:
     told: list[tuple[str, int, int]] = []
     order = [arms[number] for number in (4, 0, 2, 1, 3)]
     with console.progress_to(lambda *say: told.append(say)):
@@ -54,7 +54,7 @@ def test_arms_with_a_common_prefix_follow_each_other(arms: list[Arm], benchmark_
     assert told == [("running stages", done, 10) for done in range(1, 11)]
 
 
-def test_a_session_drops_what_no_later_arm_begins_with(arms: list[Arm], benchmark_small) -> None:
+def test_session_drops_what_no_later_arm_begins_with(arms: list[Arm], benchmark_small) -> None:
     session = Session([benchmark_small.topics[0].query()])
     session.outcome(arms[0])
     session.forget_all_but(prefix_keys(arms[1]))  # dense, lexical are common to both
@@ -62,7 +62,7 @@ def test_a_session_drops_what_no_later_arm_begins_with(arms: list[Arm], benchmar
     assert (session.computed, session.reused) == (4 + 2, 2)
 
 
-def test_retrievers_answer_each_question_once(arms: list[Arm], benchmark_small, monkeypatch) -> None:
+def test_executor_asks_retrievers_each_question_once(arms: list[Arm], benchmark_small, monkeypatch) -> None:
     asked: Counter[str] = Counter()
     retrieve = RetrieveLexical.retrieve
 
@@ -77,7 +77,7 @@ def test_retrievers_answer_each_question_once(arms: list[Arm], benchmark_small, 
 
 
 @pytest.mark.parametrize("limit_bytes", [512 << 20, 20_000, 0])
-def test_a_session_gives_what_each_pipeline_gives_alone(limit_bytes: int, arms: list[Arm], benchmark_small) -> None:
+def test_session_equals_each_pipeline_alone(limit_bytes: int, arms: list[Arm], benchmark_small) -> None:
     queries = [topic.query() for topic in benchmark_small.topics]
     session = Session(queries, limit_bytes)
     for arm in [*arms, *arms]:

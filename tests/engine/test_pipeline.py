@@ -24,7 +24,7 @@ HYBRID = (
 )
 
 
-def test_names_the_models_that_its_stages_use(index) -> None:
+def test_pipeline_names_the_models_that_its_stages_use(index) -> None:
     pipeline = Pipeline((*HYBRID[:4], ("p6", Rerank(depth=3, max_length=64)), HYBRID[4]))
     (spec,) = pipeline.models
     assert spec == CrossEncoderSpec("ms-marco-MiniLM-L-12-v2", 64)
@@ -35,13 +35,13 @@ def test_names_the_models_that_its_stages_use(index) -> None:
     assert Pipeline((HYBRID[1], HYBRID[2])).digests(index) == {}
 
 
-def test_a_stage_with_an_endpoint_declares_its_model() -> None:
+def test_pipeline_has_the_model_of_an_endpoint() -> None:
     asking = SupposeAnswer(endpoint="http://127.0.0.1:9", model="m")
     assert models_of(asking) == (ChatSpec("http://127.0.0.1:9", "m"),)
     assert models_of(SupposeAnswer()) == models_of(Fuse()) == ()
 
 
-def test_reads_as_a_sentence() -> None:
+def test_pipeline_reads_as_a_sentence() -> None:
     assert repr(Pipeline(HYBRID)) == (
         "retrieve 20 by vector similarity, then retrieve 20 by BM25, then fuse by reciprocal rank (k 60), "
         "then calibrate (confidence 0.5 at score 0.035), then keep 10."
@@ -58,12 +58,12 @@ def test_reads_as_a_sentence() -> None:
         ([], "the pipeline retrieves nothing"),
     ],
 )
-def test_a_senseless_order_is_refused_with_the_reason(order: list[int], said: str) -> None:
+def test_pipeline_refuses_a_senseless_order_with_the_reason(order: list[int], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Pipeline(tuple(HYBRID[place] for place in order))
 
 
-def test_finds_what_was_asked_for(index) -> None:
+def test_pipeline_finds_what_was_asked_for(index) -> None:
     hits = answer("which error says that the certificate was not renewed", Pipeline(HYBRID), index, 3).hits
     assert [hit.rank for hit in hits] == [1, 2, 3]
     assert "LNT-301" in hits[0].text
@@ -71,15 +71,15 @@ def test_finds_what_was_asked_for(index) -> None:
     assert hits[0].chunk_id.startswith(f"{hits[0].docno}#")
 
 
-def test_needs_are_the_union_of_the_stages(index) -> None:
+def test_pipeline_needs_are_the_union_of_the_stages(index) -> None:
     assert Pipeline(HYBRID).needs == {"dense", "encoder", "lexical"}
 
 
-def test_the_fingerprint_changes_with_a_parameter() -> None:
+def test_pipeline_fingerprint_changes_with_a_parameter() -> None:
     other = (*HYBRID[:2], ("fuse", Fuse(k=20)), *HYBRID[3:])
     assert Pipeline(HYBRID).fingerprint != Pipeline(other).fingerprint
 
 
-def test_control_characters_leave_the_query() -> None:
+def test_query_loses_control_characters() -> None:
     assert clean("\x00 how\tdo\nI \x07") == "how do I"
     assert len(clean("x" * 20_000)) == 10_000

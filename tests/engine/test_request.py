@@ -33,12 +33,12 @@ def ask(make_index):
 
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid", "rerank"])
-def test_a_mode_is_the_preset_of_its_name(mode: str) -> None:
+def test_mode_is_the_preset_of_its_name(mode: str) -> None:
     pipeline, expected = (composition.compose([f"+exp=librarian_{name}"]).pipeline for name in ("hybrid", mode))
     assert adapted_pipeline(pipeline, SearchOptions(mode=mode), 10) == expected
 
 
-def test_a_mode_without_its_search_is_refused() -> None:
+def test_mode_without_its_search_is_refused() -> None:
     pipeline = composition.compose(["+exp=librarian_rerank"]).pipeline
     assert (
         adapted_pipeline(pipeline, SearchOptions(mode="semantic"), 10)
@@ -48,7 +48,7 @@ def test_a_mode_without_its_search_is_refused() -> None:
         adapted_pipeline(pipeline, SearchOptions(mode="hybrid"), 10)
 
 
-def test_all_that_is_found() -> None:
+def test_request_without_depth_gives_all_hits() -> None:
     stages = {type(stage): stage for _, stage in adapted_pipeline(V3.pipeline, SearchOptions(return_all=True), 10)}
     assert stages[RecallBySubstring].limit == 100
     assert stages[RankCandidates].depth == 300
@@ -56,7 +56,7 @@ def test_all_that_is_found() -> None:
     assert dict(adapted_pipeline(V3.pipeline, SearchOptions(return_all=True), 10))["cut"].top_n == 100
 
 
-def test_documents_are_diverse_at_the_number_asked_for(ask) -> None:
+def test_request_documents_are_diverse_at_the_number_asked_for(ask) -> None:
     asked = adapted_pipeline(V3.pipeline, SearchOptions(), 4).stages
     assert [name for name, _ in asked[-3:]] == ["guarantee", "diverse at 4", "cut"]
     assert adapted_pipeline(V3.pipeline, SearchOptions(), 30) == V3.pipeline
@@ -64,7 +64,7 @@ def test_documents_are_diverse_at_the_number_asked_for(ask) -> None:
     assert len({hit.docno for hit in found.hits}) == len(found.hits) == 4
 
 
-def test_named_notes_are_kept_apart_from_ranked_ones(ask) -> None:
+def test_request_keeps_named_notes_apart_from_ranked_ones(ask) -> None:
     found = ask("#lantern/schedules lamps", 1)
     named, ranked = found.hits[: found.filter_results], found.hits[found.filter_results :]
     assert len(named) > 1 and all(hit.matches[0] == "tag-match" for hit in named)
@@ -73,7 +73,7 @@ def test_named_notes_are_kept_apart_from_ranked_ones(ask) -> None:
     assert ranked[0].docno not in {hit.docno for hit in named}
 
 
-def test_an_answer_as_xml_for_a_model(ask) -> None:
+def test_xml_has_every_hit_of_the_answer(ask) -> None:
     """Seed 002, "How they reach final RAG context": two sections, matchType and modified, ids that count through."""
     found = ask("#lantern/schedules lamps", 2)
     tree = ElementTree.fromstring(f"<context>{found.xml}</context>")
@@ -86,7 +86,7 @@ def test_an_answer_as_xml_for_a_model(ask) -> None:
     assert {each.findtext("path") for each in named} == {hit.path for hit in found.hits if hit.guaranteed}
 
 
-def test_xml_of_odd_texts_and_of_nothing(ask) -> None:
+def test_request_xml_of_odd_texts_and_of_nothing(ask) -> None:
     (first, *_) = ask("lamps", 1).hits
     odd = replace(first, rank=1, text="a < b && \x00 c\ud800 \U0001f4a1", title="<T>")
     document = ElementTree.fromstring(_in_xml([odd], 0)).find("document")
@@ -94,7 +94,7 @@ def test_xml_of_odd_texts_and_of_nothing(ask) -> None:
     assert _in_xml([], 0) == "<searchResults>\n</searchResults>"
 
 
-def test_the_notes_of_a_time_are_found_without_a_search(ask) -> None:
+def test_request_for_a_time_takes_no_search(ask) -> None:
     pipeline = adapted_pipeline(V3.pipeline, SearchOptions(after="2026-01-14", before="2026-01-15"), 10)
     assert [name for name, _ in pipeline] == ["search", "guarantee", "cut"]
     found = ask("anything", after="2026-01-14", before="2026-01-15")
@@ -103,14 +103,14 @@ def test_the_notes_of_a_time_are_found_without_a_search(ask) -> None:
     assert found.filter_results == len(found.hits)
 
 
-def test_phrasings_and_terms_of_the_caller(ask) -> None:
+def test_request_takes_phrasings_and_terms_of_the_caller(ask) -> None:
     assert ask("xyzzy").hits == ()
     assert ask("xyzzy", phrasings=("lamp",), salient_terms=("lamp",)).hits
     tagged = ask("xyzzy", salient_terms=("#lantern",))
     assert tagged.filter_results == len(tagged.hits) > 0
 
 
-def test_what_there_was_and_what_it_had_to_meet(index: Index) -> None:
+def test_request_answer_counts_candidates_and_names_filters(index: Index) -> None:
     pipeline = composition.compose(["filters=on", "filters.file_types=[MD]"]).pipeline
     found = answer("lamps", pipeline, index, 2)
     assert len(found.hits) == 2 < found.total
@@ -120,7 +120,7 @@ def test_what_there_was_and_what_it_had_to_meet(index: Index) -> None:
     )
 
 
-def test_more_hits_than_the_preset_keeps_are_searched_for(ask) -> None:
+def test_request_may_exceed_the_depth_of_the_preset(ask) -> None:
     stages = {type(stage): stage for _, stage in adapted_pipeline(V3.pipeline, SearchOptions(), 60)}
     assert (stages[RankCandidates].depth, stages[KeepDiverse].top_k, stages[Cut].top_n) == (180, 60, 60)
     assert stages[RecallBySubstring].limit == 200
@@ -128,7 +128,7 @@ def test_more_hits_than_the_preset_keeps_are_searched_for(ask) -> None:
     assert len(ask("lamp schedule account", 6, few).hits) == 6
 
 
-def test_a_caller_may_name_the_class_of_the_query(ask) -> None:
+def test_request_may_name_the_class_of_the_query(ask) -> None:
     pipeline = composition.compose(["p3=on"]).pipeline
     named = dict(adapted_pipeline(pipeline, SearchOptions(query_class="navigational"), 10))
     assert named["p3"].override == "navigational" and dict(pipeline)["p3"].override is None
@@ -145,7 +145,7 @@ class Broken(BoostFolder):
         raise OSError("the graph is gone")
 
 
-def test_a_failing_search_falls_back_to_documents_that_hold_the_query(ask, index: Index) -> None:
+def test_failing_search_falls_back_to_documents_that_hold_the_query(ask, index: Index) -> None:
     broken = Pipeline(tuple((n, Broken() if isinstance(s, BoostFolder) else s) for n, s in V3.pipeline))
     found = ask("[[authentication]]", pipeline=broken)
     assert (found.hits[0].docno, found.filter_results) == ("guides/authentication", 1)
@@ -165,7 +165,7 @@ def test_a_failing_search_falls_back_to_documents_that_hold_the_query(ask, index
         ({"after": "2026-01-01"}, "after cannot be used: this pipeline has no stage that guarantees notes"),
     ],
 )
-def test_what_a_pipeline_cannot_do_is_refused(options: dict, said: str) -> None:
+def test_request_beyond_the_pipeline_is_refused(options: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         adapted_pipeline(composition.compose([]).pipeline, SearchOptions(**options), 10)
 
@@ -174,12 +174,12 @@ def test_what_a_pipeline_cannot_do_is_refused(options: dict, said: str) -> None:
     ("options", "said"),
     [({"mode": "fast"}, "mode must be one of keyword"), ({"after": "soon"}, "after must be a date")],
 )
-def test_options_that_mean_nothing_are_refused(options: dict, said: str) -> None:
+def test_request_refuses_options_that_mean_nothing(options: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         SearchOptions(**options)
 
 
-def test_a_time_that_ends_before_it_begins_is_refused(ask) -> None:
+def test_request_refuses_a_time_that_ends_before_it_begins(ask) -> None:
     with pytest.raises(ConfigError, match="after must be earlier than before"):
         ask("x", after="2026-02-01", before="2026-01-01")
     assert isinstance(dict(V3.pipeline)["guarantee"], GuaranteeNotes)

@@ -33,11 +33,11 @@ def test_highlights_match_words_that_begin_alike_and_no_pattern_of_the_query() -
     assert not highlights("").search("anything")
 
 
-def test_a_short_text_is_kept_whole_with_single_spaces() -> None:
+def test_snippet_keeps_a_short_text_with_single_spaces() -> None:
     assert snippet("# A\n\n  b\tc", highlights("b")) == "# A b c"
 
 
-def test_a_long_text_is_cut_to_where_the_words_are() -> None:
+def test_snippet_is_cut_to_where_the_words_are() -> None:
     text = "filler " * 100 + "the lamp reads the dusk sensor " + "filler " * 100
     cut = snippet(text, highlights("lamp dusk"))
     assert "lamp reads the dusk" in cut
@@ -46,5 +46,5 @@ def test_a_long_text_is_cut_to_where_the_words_are() -> None:
 
 
 @given(st.text(), st.text(), st.integers(1, 400))
-def test_a_snippet_never_exceeds_its_length(text: str, query: str, times: int) -> None:
+def test_snippet_never_exceeds_its_length(text: str, query: str, times: int) -> None:
     assert len(snippet(text * times, highlights(query))) <= LENGTH == 200  # seed 004

@@ -41,7 +41,7 @@ def terms(name: str, text: str) -> str:
         ("the running", "the running"),
     ],
 )
-def test_code(text: str, expected: str) -> None:
+def test_code_analyzer(text: str, expected: str) -> None:
     assert terms("code", text) == expected
 
 
@@ -62,11 +62,11 @@ def test_code(text: str, expected: str) -> None:
         ("\u6570\u636e", "\u6570 \u636e"),
     ],
 )
-def test_technical(text: str, expected: str) -> None:
+def test_technical_analyzer(text: str, expected: str) -> None:
     assert terms("technical", text) == expected
 
 
-def test_prose_loses_its_punctuation() -> None:
+def test_english_analyzer_drops_punctuation() -> None:
     assert terms("english", "C++ agents' getUserById") == "c agent getuserbyid"
     assert terms("standard", "C++ agents' getUserById") == "c agents getuserbyid"
     assert terms("technical", "C++ agents' getUserById") == "c++ agent getuserbyid get user id"
@@ -74,7 +74,7 @@ def test_prose_loses_its_punctuation() -> None:
 
 
 @pytest.mark.parametrize("name", ["english", "standard", "technical"])
-def test_stop_words_vanish(name: str) -> None:
+def test_english_analyzer_drops_stop_words(name: str) -> None:
     assert terms(name, "it is the") == ""
 
 
@@ -82,14 +82,14 @@ def test_stop_words_vanish(name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["a-" * 50_000, "x" * 100_000, "-" * 100_000, "aB" * 50_000, "1." * 50_000, "--a" * 30_000]
 )
-def test_long_lines_neither_fail_nor_make_terms_that_lucene_refuses(name: str, text: str) -> None:
+def test_analyzer_takes_long_lines(name: str, text: str) -> None:
     assert all(len(term) <= 255 for term in analyze(analyzer(name), text))
 
 
 @pytest.mark.parametrize("name", ANALYZERS)
 @settings(max_examples=60, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=[])))
-def test_any_text_has_terms_and_the_same_ones_again(name: str, text: str) -> None:
+def test_analyzer_gives_any_text_the_same_terms_again(name: str, text: str) -> None:
     found = analyze(analyzer(name), text)
     assert all(found)
     assert found == analyze(analyzer(name), text)
@@ -100,13 +100,13 @@ def test_any_text_has_terms_and_the_same_ones_again(name: str, text: str) -> Non
     words=st.lists(st.from_regex(r"[a-z]{2,8}", fullmatch=True), min_size=2, max_size=4),
     joint=st.sampled_from(["camel", "_", "::", ".", "-"]),
 )
-def test_an_identifier_gives_itself_and_its_parts(words: list[str], joint: str) -> None:
+def test_code_analyzer_gives_an_identifier_and_its_parts(words: list[str], joint: str) -> None:
     whole = words[0] + "".join(map(str.title, words[1:])) if joint == "camel" else joint.join(words)
     found = analyze(analyzer("code"), whole)
     assert found[0] == whole.lower()
     assert set(words) <= set(found)
 
 
-def test_an_unknown_analyzer_is_refused() -> None:
+def test_unknown_analyzer_is_refused() -> None:
     with pytest.raises(ConfigError, match="unknown analyzer 'klingon'; choose one of english"):
         analyzer("klingon")

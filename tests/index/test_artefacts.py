@@ -23,7 +23,7 @@ def filling(text: str, calls: list[str] | None = None):
     return build
 
 
-def test_is_built_once_and_found_again(tmp_path: Path) -> None:
+def test_artefact_is_built_once(tmp_path: Path) -> None:
     store, calls = ArtefactStore(tmp_path), []
     first = store.get("words", {"a": 1}, filling("x", calls))
     second = store.get("words", {"a": 1}, filling("x", calls))
@@ -37,7 +37,7 @@ def test_other_inputs_are_another_artefact(tmp_path: Path) -> None:
     assert store.get("words", {"a": 1}, filling("x")).folder != store.get("words", {"a": 2}, filling("x")).folder
 
 
-def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
+def test_artefact_failed_build_leaves_nothing(tmp_path: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half.txt").write_text("half")
         raise RuntimeError("stop")
@@ -48,7 +48,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["flip", "shorten", "remove", "foreign", "manifest"])
-def test_damage_is_noticed_said_and_mended(tmp_path: Path, damage: str, caplog) -> None:
+def test_artefact_damage_is_named_and_repaired(tmp_path: Path, damage: str, caplog) -> None:
     store = ArtefactStore(tmp_path)
     folder = store.get("words", 1, filling("hello")).folder
     data = folder / "data.txt"
@@ -90,7 +90,7 @@ def slow(folder: Path, seconds: float, inputs: str = "1") -> subprocess.Popen[st
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_killed_build_is_not_taken_for_finished(tmp_path: Path) -> None:
+def test_artefact_of_a_killed_build_is_not_finished(tmp_path: Path) -> None:
     victim = slow(tmp_path, 60)
     assert victim.stdout.readline() == "started\n"
     os.kill(victim.pid, signal.SIGKILL)
@@ -108,7 +108,7 @@ def drafts(folder: Path) -> list[Path]:
     return [path for path in (folder / "slow").iterdir() if path.name[0] == "." and path.suffix != ".lock"]
 
 
-def test_another_build_clears_what_a_killed_one_left_and_nothing_of_a_running_one(tmp_path: Path) -> None:
+def test_artefact_build_clears_drafts_of_killed_builds_only(tmp_path: Path) -> None:
     victim, running = slow(tmp_path, 60, "victim"), slow(tmp_path, 60, "running")
     try:
         for each in (victim, running):
@@ -125,7 +125,7 @@ def test_another_build_clears_what_a_killed_one_left_and_nothing_of_a_running_on
             each.communicate()
 
 
-def test_a_draft_is_not_listed(tmp_path: Path, caplog) -> None:
+def test_artefact_draft_is_not_listed(tmp_path: Path, caplog) -> None:
     store = ArtefactStore(tmp_path)
 
     def build(folder: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_draft_is_not_listed(tmp_path: Path, caplog) -> None:
     assert caplog.messages == []
 
 
-def test_two_processes_build_once(tmp_path: Path) -> None:
+def test_artefact_is_built_once_by_two_processes(tmp_path: Path) -> None:
     first = slow(tmp_path, 1.0)
     assert first.stdout.readline() == "started\n"
     second = slow(tmp_path, 1.0)
@@ -145,7 +145,7 @@ def test_two_processes_build_once(tmp_path: Path) -> None:
     assert answers == ["built", "found"]
 
 
-def test_large_files_are_sampled_when_opened_and_read_in_full_when_checked(tmp_path: Path, monkeypatch) -> None:
+def test_artefact_samples_large_files_unless_checked(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(artefacts, "_BLOCK_BYTES", 10)
     monkeypatch.setattr(artefacts, "_BLOCKS_READ", 8)
 

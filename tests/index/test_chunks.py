@@ -38,7 +38,7 @@ def two_levels(tmp_path_factory: pytest.TempPathFactory):
     return table_of(root / "index", vault, ParentChildChunker())
 
 
-def test_every_chunk_as_it_was_made(flat) -> None:
+def test_chunk_table_keeps_every_chunk(flat) -> None:
     table, _, chunks = flat
     assert len(table) == table.n_retrievable == len(chunks)
     assert table.chunk_ids == [chunk.chunk_id for chunk in chunks]
@@ -52,7 +52,7 @@ def test_every_chunk_as_it_was_made(flat) -> None:
         assert table.parent[number] == -1
 
 
-def test_every_document_as_it_was_read(flat) -> None:
+def test_chunk_table_keeps_every_document(flat) -> None:
     table, documents, _ = flat
     assert table.docnos == [document.docno for document in documents]
     assert table.titles == [document.title for document in documents]
@@ -64,7 +64,7 @@ def test_every_document_as_it_was_read(flat) -> None:
     assert ("related", "guides/schedules") in first_lamp
 
 
-def test_section_ids_name_the_sections_a_chunk_overlaps(flat) -> None:
+def test_chunk_table_names_the_sections_a_chunk_overlaps(flat) -> None:
     table, documents, chunks = flat
     for number, chunk in enumerate(chunks):
         document = next(d for d in documents if d.docno == chunk.docno)
@@ -73,14 +73,14 @@ def test_section_ids_name_the_sections_a_chunk_overlaps(flat) -> None:
         )
 
 
-def test_equal_texts_have_equal_digests(flat) -> None:
+def test_chunk_table_digests_equal_texts_equally(flat) -> None:
     table, _, chunks = flat
     digests = table.content_hash
     assert digests.dtype == np.uint64
     assert len(set(digests.tolist())) == len({chunk.text for chunk in chunks})
 
 
-def test_a_block_belongs_to_the_chunk_that_holds_it(flat) -> None:
+def test_code_block_belongs_to_the_chunk_that_holds_it(flat) -> None:
     table, documents, _ = flat
     blocks = table.blocks.to_pylist()
     assert len(blocks) == sum(len(document.code_blocks) for document in documents)
@@ -89,7 +89,7 @@ def test_a_block_belongs_to_the_chunk_that_holds_it(flat) -> None:
     assert {block["language"] for block in blocks} == {"bash", "cpp", "python"}
 
 
-def test_parents_come_after_all_children_and_contain_them(two_levels) -> None:
+def test_chunk_table_has_parents_after_their_children(two_levels) -> None:
     table, _, chunks = two_levels
     parents = [chunk for chunk in chunks if chunk.is_parent]
     assert table.n_retrievable == len(chunks) - len(parents)
@@ -103,7 +103,7 @@ def test_parents_come_after_all_children_and_contain_them(two_levels) -> None:
         assert table.docno(parent) == table.docno(child)
 
 
-def test_children_keep_their_ids_and_sizes(two_levels) -> None:
+def test_chunk_table_keeps_ids_and_sizes_of_children(two_levels) -> None:
     _, _, chunks = two_levels
     children = [chunk for chunk in chunks if not chunk.is_parent]
     assert [c.chunk_id for c in children if c.docno == "long"] == [
@@ -113,20 +113,20 @@ def test_children_keep_their_ids_and_sizes(two_levels) -> None:
     assert all(len(c.text) <= 2000 for c in chunks)
 
 
-def test_a_collection_without_documents(tmp_path: Path) -> None:
+def test_chunk_table_may_be_empty(tmp_path: Path) -> None:
     build_chunks(tmp_path, [], [])
     table = ChunkTable(tmp_path)
     assert (len(table), table.n_documents, table.n_retrievable, table.texts()) == (0, 0, 0, [])
 
 
-def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
+def test_chunk_table_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         table_of(tmp_path / name, VAULT)
     for path in (tmp_path / "a").glob("*.arrow"):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
-def test_part_of_a_table_counts_from_zero(flat) -> None:
+def test_part_of_a_chunk_table_counts_from_zero(flat) -> None:
     table = flat[0]
     part = table.part(2, 5)
     start, stop = table.chunks_of(2)[0], table.chunks_of(4)[1]

@@ -50,16 +50,16 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> CodeIndex:
         ("open_socket", 9),
     ],
 )
-def test_the_block_that_holds_the_identifier_comes_first(index: CodeIndex, text: str, best: int) -> None:
+def test_code_index_ranks_the_block_with_the_identifier_first(index: CodeIndex, text: str, best: int) -> None:
     assert index.search(text, 3).chunks[0] == best
 
 
-def test_camel_case_finds_snake_case_and_the_other_way_round(index: CodeIndex) -> None:
+def test_code_index_matches_camel_case_with_snake_case(index: CodeIndex) -> None:
     for text in ("getUserById", "get_user_by_id"):
         assert set(index.search(text, 2).chunks.tolist()) == {0, 1}
 
 
-def test_a_language_restricts_the_search_itself(index: CodeIndex) -> None:
+def test_code_index_language_restricts_the_search_itself(index: CodeIndex) -> None:
     assert index.search("token", 1, "java").chunks.tolist() == [4]
     assert set(index.search("token", 9, "python").chunks.tolist()) == {5, 7}
     assert index.search("token", 9, "python") == index.search("token", 9, " PY ")
@@ -67,31 +67,31 @@ def test_a_language_restricts_the_search_itself(index: CodeIndex) -> None:
     assert index.search("user", 9, "ts").chunks.tolist() == [1]
 
 
-def test_a_mask_restricts_further(index: CodeIndex) -> None:
+def test_code_index_mask_restricts_further(index: CodeIndex) -> None:
     mask = np.arange(len(BLOCKS)) != 5
     assert index.search("token", 9, "python", mask).chunks.tolist() == [7]
     assert 5 not in index.search("token", 9, allowed=mask).chunks
 
 
-def test_languages_are_counted_under_one_name(index: CodeIndex) -> None:
+def test_code_index_languages_are_counted_under_one_name(index: CodeIndex) -> None:
     expected = {"python": 3, "typescript": 1, "cpp": 1, "bash": 1, "java": 1, "": 1, "rust": 1, "javascript": 1}
     assert dict(index.languages) == expected
     assert [common_name(name) for name in ("C++", "c#", "Shell", "rust", "")] == ["cpp", "csharp", "bash", "rust", ""]
 
 
-def test_no_blocks(tmp_path: Path) -> None:
+def test_code_index_without_blocks(tmp_path: Path) -> None:
     build_code(tmp_path, [])
     index = CodeIndex(tmp_path)
     assert len(index) == 0
     assert len(index.search("token", 5, "python")) == 0
 
 
-def test_nothing_to_find(index: CodeIndex) -> None:
+def test_code_index_may_have_no_hit(index: CodeIndex) -> None:
     for text in ("", "::", "--", "unheardof"):
         assert len(index.search(text, 5)) == 0
 
 
-def test_missing_damaged_and_closed(tmp_path: Path) -> None:
+def test_code_index_refuses_missing_damaged_and_closed(tmp_path: Path) -> None:
     with pytest.raises(IndexError_, match="no lexical index"):
         CodeIndex(tmp_path / "none")
     build_code(tmp_path, ROWS)

@@ -30,7 +30,7 @@ def index(vectors: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Dens
     return DenseIndex(folder, DenseSpec())
 
 
-def test_agrees_with_a_full_sort(index: DenseIndex, vectors: np.ndarray) -> None:
+def test_dense_agrees_with_a_full_sort(index: DenseIndex, vectors: np.ndarray) -> None:
     for query in vectors[:20]:
         scores = vectors @ query
         best = np.lexsort((np.arange(len(scores)), -scores))[:10]
@@ -38,19 +38,19 @@ def test_agrees_with_a_full_sort(index: DenseIndex, vectors: np.ndarray) -> None
         assert np.allclose(ranking.scores, scores[best], atol=1e-6)
 
 
-def test_ties_at_the_cut_off_keep_the_lowest_chunk_numbers(index: DenseIndex, vectors: np.ndarray) -> None:
+def test_dense_ties_at_the_cut_off_keep_the_lowest_chunk_numbers(index: DenseIndex, vectors: np.ndarray) -> None:
     (ranking,) = index.search(vectors[7][None], 5)
     assert ranking.chunks.tolist() == [7, 100, 101, 102, 103]
 
 
-def test_a_batch_gives_what_single_queries_give(index: DenseIndex, vectors: np.ndarray) -> None:
+def test_dense_batch_gives_what_single_queries_give(index: DenseIndex, vectors: np.ndarray) -> None:
     queries = vectors[200:300]
     together = index.search(queries, 20)
     alone = [index.search(query[None], 20)[0] for query in queries]
     assert together == alone
 
 
-def test_a_filter_restricts_the_search_itself(index: DenseIndex, vectors: np.ndarray) -> None:
+def test_dense_filter_restricts_the_search_itself(index: DenseIndex, vectors: np.ndarray) -> None:
     allowed = np.zeros(len(vectors), dtype=bool)
     allowed[400:450] = True
     (ranking,) = index.search(vectors[7][None], 30, allowed)
@@ -58,12 +58,12 @@ def test_a_filter_restricts_the_search_itself(index: DenseIndex, vectors: np.nda
     assert set(ranking.chunks.tolist()) <= set(range(400, 450))
 
 
-def test_nothing_allowed_is_nothing_found(index: DenseIndex, vectors: np.ndarray) -> None:
+def test_dense_mask_of_nothing_gives_no_hit(index: DenseIndex, vectors: np.ndarray) -> None:
     (ranking,) = index.search(vectors[:1], 5, np.zeros(len(vectors), dtype=bool))
     assert len(ranking) == 0
 
 
-def test_more_than_there_is(index: DenseIndex, vectors: np.ndarray) -> None:
+def test_dense_depth_may_exceed_the_collection(index: DenseIndex, vectors: np.ndarray) -> None:
     (ranking,) = index.search(vectors[:1], 10_000)
     assert sorted(ranking.chunks.tolist()) == list(range(500))
 
@@ -80,7 +80,7 @@ def test_hnsw_finds_nearly_all(vectors: np.ndarray, index: DenseIndex, tmp_path:
 
 
 @pytest.mark.parametrize("kind", ["hnsw", "ivf_sq8"])
-def test_a_structure_over_other_vectors_is_refused(vectors: np.ndarray, tmp_path: Path, kind: Literal["hnsw"]) -> None:
+def test_dense_index_of_other_vectors_is_refused(vectors: np.ndarray, tmp_path: Path, kind: Literal["hnsw"]) -> None:
     spec = DenseSpec(kind=kind, lists=4)
     for name, rows in (("all", vectors), ("some", vectors[:-1])):
         (tmp_path / name).mkdir()
@@ -121,14 +121,14 @@ def test_cells_respect_a_filter(cells: DenseIndex, vectors: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("kind", ["hnsw", "ivf_sq8"])
-def test_the_same_vectors_give_the_same_bytes(kind, vectors: np.ndarray, tmp_path: Path) -> None:
+def test_dense_same_vectors_give_the_same_bytes(kind, vectors: np.ndarray, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         build_dense(tmp_path / name, DenseSpec(kind=kind), vectors)
     assert (tmp_path / "a" / "index.faiss").read_bytes() == (tmp_path / "b" / "index.faiss").read_bytes()
 
 
-def test_auto_chooses_by_the_number_of_vectors(vectors: np.ndarray, index: DenseIndex, tmp_path: Path) -> None:
+def test_dense_auto_depends_on_the_number_of_vectors(vectors: np.ndarray, index: DenseIndex, tmp_path: Path) -> None:
     chosen = [DenseSpec(kind="auto").with_kind_for(n).kind for n in (0, 50_000, 50_001, 200_000, 200_001, 10**9)]
     assert chosen == ["flat", "flat", "hnsw", "hnsw", "ivf_sq8", "ivf_sq8"]
     build_dense(tmp_path, DenseSpec(kind="auto"), vectors)
@@ -137,7 +137,7 @@ def test_auto_chooses_by_the_number_of_vectors(vectors: np.ndarray, index: Dense
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf_sq8", "auto"])
-def test_every_kind_takes_an_empty_collection(kind, tmp_path: Path) -> None:
+def test_dense_index_of_every_kind_may_be_empty(kind, tmp_path: Path) -> None:
     build_dense(tmp_path, DenseSpec(kind=kind), np.zeros((0, 32), dtype=np.float32))
     assert not len(DenseIndex(tmp_path, DenseSpec(kind=kind)).search(np.ones((1, 32), dtype=np.float32), 5)[0])
 
@@ -145,16 +145,16 @@ def test_every_kind_takes_an_empty_collection(kind, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "parameters", [{"m": 1}, {"ef_search": 0}, {"ef_construction": 5000}, {"lists": 0}, {"probes": 0}]
 )
-def test_bad_parameters_are_named(parameters: dict) -> None:
+def test_dense_spec_names_the_refused_key(parameters: dict) -> None:
     with pytest.raises(ConfigError, match=f"DenseSpec.{next(iter(parameters))}"):
         DenseSpec(**parameters)
 
 
-def test_more_cells_are_looked_into_the_more_there_are() -> None:
+def test_dense_probes_grow_with_the_number_of_cells() -> None:
     assert [_probes_for(lists) for lists in (1, 1_000, 2_560, 4_000, 12_649)] == [256, 256, 256, 400, 1264]
 
 
-def test_every_cell_can_be_looked_into(tmp_path: Path) -> None:
+def test_dense_index_can_probe_every_cell(tmp_path: Path) -> None:
     """256 of fewer cells are all of them: then one byte a component, scored again, is the only difference."""
     chance = np.random.default_rng(3)
     vectors = chance.standard_normal((500, 16)).astype(np.float32)
@@ -171,7 +171,9 @@ def test_every_cell_can_be_looked_into(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [1, 10, 600])
 @pytest.mark.parametrize("share", [None, 0.3, 0.0])
-def test_without_faiss_the_same_chunks_are_found(tmp_path: Path, monkeypatch, depth: int, share: float | None) -> None:
+def test_dense_gives_the_same_chunks_without_faiss(
+    tmp_path: Path, monkeypatch, depth: int, share: float | None
+) -> None:
     chance = np.random.default_rng(0)
     vectors = chance.normal(size=(500, 32)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -188,6 +190,6 @@ def test_without_faiss_the_same_chunks_are_found(tmp_path: Path, monkeypatch, de
         dense._open_structure(tmp_path / "index.faiss")
 
 
-def test_queries_of_another_length_are_refused_in_a_sentence(index: DenseIndex, vectors: np.ndarray) -> None:
+def test_dense_refuses_queries_of_another_length(index: DenseIndex, vectors: np.ndarray) -> None:
     with pytest.raises(ModelError, match=f"vectors of length 3 for queries and {vectors.shape[1]} for passages"):
         index.search(np.ones((1, 3), dtype=np.float32), 2)

@@ -45,7 +45,7 @@ def facets(tmp_path: Path) -> Facets:
         (Filters(category="guide", author="Bo", tags=("auth",), modified_after=0.0), "b"),
     ],
 )
-def test_passing(facets: Facets, filters: Filters, passing: str) -> None:
+def test_facets_pass_documents(facets: Facets, filters: Filters, passing: str) -> None:
     assert "".join(np.array(list("abcd"))[facets.passing(filters)]) == passing
 
 
@@ -88,17 +88,17 @@ def librarian(tmp_path: Path) -> Facets:
         (Filters(file_types=(".txt", ".docx")), []),
     ],
 )
-def test_conditions_of_librarian(librarian: Facets, filters: Filters, passing: list[int]) -> None:
+def test_facets_have_conditions_of_librarian(librarian: Facets, filters: Filters, passing: list[int]) -> None:
     assert np.flatnonzero(librarian.passing(filters)).tolist() == passing
 
 
-def test_levels_of_the_headings_chunks_begin_under(librarian: Facets) -> None:
+def test_facets_know_levels_of_headings(librarian: Facets) -> None:
     assert librarian.heading_level.tolist() == [0, 2, 3, 0]
     assert librarian.under_headings((2, 3)).tolist() == [False, True, True, False]
     assert librarian.under_headings((0,)).tolist() == [True, False, False, True]
 
 
-def test_the_fields_kept_beside_every_document(librarian: Facets) -> None:
+def test_facets_keep_fields_of_documents(librarian: Facets) -> None:
     expected = DocumentMetadata("1970-01-01T00:00:00+00:00", 5, (), "guide", "p", "c", True, "semantic")
     assert librarian.metadata_of(0) == expected
     assert (librarian.metadata_of(1).is_chunked, librarian.metadata_of(1).chunk_method) == (False, "")

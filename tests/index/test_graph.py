@@ -23,7 +23,7 @@ def graph_of(folder: Path, files: dict[str, str]) -> tuple[GraphIndex, dict[str,
     return GraphIndex(folder), dict(table.document_number)
 
 
-def test_every_kind_of_link_makes_an_edge_to_documents_that_exist(tmp_path: Path) -> None:
+def test_graph_has_an_edge_for_every_kind_of_link(tmp_path: Path) -> None:
     graph, number = graph_of(
         tmp_path,
         {
@@ -38,13 +38,13 @@ def test_every_kind_of_link_makes_an_edge_to_documents_that_exist(tmp_path: Path
     assert named == {("a", "b"), ("a", "d"), ("b", "c"), ("c", "a")}
 
 
-def test_neighbours_are_those_linked_to_and_from(tmp_path: Path) -> None:
+def test_graph_neighbours_are_linked_either_way(tmp_path: Path) -> None:
     graph, number = graph_of(tmp_path, {"a": "[[b]]", "b": "[[c]]", "c": "x", "d": "y"})
     assert graph.neighbours(number["b"]) == {number["a"], number["c"]}
     assert graph.neighbours(number["d"]) == frozenset()
 
 
-def test_chunks_of_a_document(tmp_path: Path) -> None:
+def test_graph_gives_chunks_of_a_document(tmp_path: Path) -> None:
     long = "\n\n".join(f"# Part {n}\n\n" + "words and more words " * 60 for n in range(3))
     _, number = graph_of(tmp_path, {"a": "x", "b": long, "c": "---\ntitle: C\n---\n", "d": "z"})
     table = ChunkTable(tmp_path)
@@ -62,19 +62,19 @@ def two_rings() -> dict[str, str]:
     return {**rings, "a0": rings["a0"] + " [[b0]]", "lonely": "Nothing."}
 
 
-def test_communities(tmp_path: Path, two_rings: dict[str, str]) -> None:
+def test_graph_communities(tmp_path: Path, two_rings: dict[str, str]) -> None:
     graph, number = graph_of(tmp_path, two_rings)
     of = {name: int(graph.community[place]) for name, place in number.items()}
     assert of == {**{f"a{n}": 0 for n in range(4)}, **{f"b{n}": 1 for n in range(4)}, "lonely": -1}
 
 
-def test_no_links_no_communities(tmp_path: Path) -> None:
+def test_graph_without_links_has_no_communities(tmp_path: Path) -> None:
     graph, _ = graph_of(tmp_path, {"a": "x", "b": "y"})
     assert graph.edges.shape == (0, 2)
     assert graph.community.tolist() == [-1, -1]
 
 
-def test_the_same_links_give_the_same_bytes(tmp_path: Path, two_rings: dict[str, str]) -> None:
+def test_graph_same_links_give_the_same_bytes(tmp_path: Path, two_rings: dict[str, str]) -> None:
     for name, files in (("one", two_rings), ("two", dict(reversed(two_rings.items())))):
         (tmp_path / name).mkdir()
         graph_of(tmp_path / name, files)

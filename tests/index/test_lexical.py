@@ -135,7 +135,9 @@ def test_bm25f_worked_by_hand(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_scores_are_those_of_the_formula(tmp_path: Path, rows: list[Row], queries: list[str], spec: Bm25F) -> None:
+def test_lexical_scores_are_those_of_the_formula(
+    tmp_path: Path, rows: list[Row], queries: list[str], spec: Bm25F
+) -> None:
     index = built(tmp_path, rows, spec)
     for query in queries:
         expected = np.array(bm25f(rows, spec, query))
@@ -144,7 +146,7 @@ def test_scores_are_those_of_the_formula(tmp_path: Path, rows: list[Row], querie
         np.testing.assert_allclose(ranking.scores, expected[ranking.chunks], rtol=2e-6)
 
 
-def test_weights_below_one_are_scaled_with_k1(tmp_path: Path, queries: list[str]) -> None:
+def test_lexical_weights_below_one_are_scaled_with_k1(tmp_path: Path, queries: list[str]) -> None:
     """Exact while weighted lengths stay below 40 terms, where Lucene keeps them exactly."""
     rows = [{"content": " ".join(WORDS[n : n + 6]), "title": WORDS[n // 2]} for n in range(60)]
     spec = Bm25F((("content", 0.5), ("title", 1.5)))
@@ -158,7 +160,7 @@ def test_weights_below_one_are_scaled_with_k1(tmp_path: Path, queries: list[str]
         np.testing.assert_allclose(ranking.scores, expected[ranking.chunks], rtol=0.03)
 
 
-def test_scores_cross_the_border_exactly(index: LexicalIndex, queries: list[str]) -> None:
+def test_lexical_scores_leave_java_exactly(index: LexicalIndex, queries: list[str]) -> None:
     for query in queries:
         with jvm.LOCK:
             hits = index._searcher.search(index._query(Counter(index.terms(query))), 100).scoreDocs
@@ -167,19 +169,19 @@ def test_scores_cross_the_border_exactly(index: LexicalIndex, queries: list[str]
         assert list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)) == expected
 
 
-def test_a_repeated_term_counts_as_often_as_it_occurs(index: LexicalIndex) -> None:
+def test_lexical_repeated_term_counts_as_often_as_it_occurs(index: LexicalIndex) -> None:
     once, thrice = (index.search(text, 50) for text in (WORDS[3], " ".join([WORDS[3]] * 3)))
     assert once.chunks.tolist() == thrice.chunks.tolist()
     np.testing.assert_allclose(thrice.scores, 3 * once.scores, rtol=1e-6)
 
 
-def test_terms_with_factors(index: LexicalIndex) -> None:
+def test_lexical_terms_have_factors(index: LexicalIndex) -> None:
     whole = index.search(f"{WORDS[3]} {WORDS[3]} {WORDS[4]}", 50)
     assert whole == index.search_terms({WORDS[3]: 2.0, WORDS[4]: 1.0}, 50)
     assert len(index.search_terms({}, 50)) == 0
 
 
-def test_a_chunk_holds_as_many_terms_as_it_must(tmp_path: Path) -> None:
+def test_lexical_hits_hold_the_least_number_of_terms(tmp_path: Path) -> None:
     found = built(tmp_path, [{"content": "lamp"}, {"content": "lamp lamp sea"}, {"content": "lamp sea wind"}])
     weights = {"lamp": 1.0, "sea": 1.0, "wind": 2.0}
     assert [sorted(found.search_terms(weights, 5, at_least=n).chunks.tolist()) for n in (1, 2, 3, 4)] == [
@@ -190,14 +192,14 @@ def test_a_chunk_holds_as_many_terms_as_it_must(tmp_path: Path) -> None:
     ]
 
 
-def test_a_field_without_a_weight_is_not_searched(folder: Path, rows: list[Row], tmp_path: Path) -> None:
+def test_lexical_field_without_a_weight_is_not_searched(folder: Path, rows: list[Row], tmp_path: Path) -> None:
     silent = LexicalIndex(folder, SPEC, SCORING).with_scoring(Bm25F((("content", 1.0),)))
     alone = built(tmp_path, rows)
     for word in WORDS[:10]:
         assert silent.search(word, 100) == alone.search(word, 100)
 
 
-def test_a_title_outweighs_a_mention(tmp_path: Path) -> None:
+def test_lexical_title_outweighs_a_mention(tmp_path: Path) -> None:
     rows = [{"content": "the harbour is far from the lamp", "title": "Lamps"}, {"content": "ships", "title": "Harbour"}]
     assert built(tmp_path, rows, SCORING).search("harbours", 2).chunks.tolist() == [1, 0]
 
@@ -205,7 +207,7 @@ def test_a_title_outweighs_a_mention(tmp_path: Path) -> None:
 # order ----------------------------------------------------------------------------------------------------------
 
 
-def test_ties_are_in_chunk_order_at_every_cut_off(index: LexicalIndex, queries: list[str]) -> None:
+def test_lexical_ties_are_in_chunk_order_at_every_cut_off(index: LexicalIndex, queries: list[str]) -> None:
     for query in queries:
         full = index.search(query, 400)
         assert np.array_equal(np.lexsort((full.chunks, -full.scores)), np.arange(len(full)))
@@ -213,7 +215,7 @@ def test_ties_are_in_chunk_order_at_every_cut_off(index: LexicalIndex, queries: 
             assert index.search(query, depth) == full.head(depth)
 
 
-def test_many_segments_keep_the_order(
+def test_lexical_many_segments_keep_the_order(
     rows: list[Row], queries: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some = rows[190:250]  # forty of them are equal
@@ -227,7 +229,7 @@ def test_many_segments_keep_the_order(
             assert merged.search(query, depth) == at_once.search(query, depth)
 
 
-def test_threads_get_what_one_thread_gets(index: LexicalIndex, queries: list[str]) -> None:
+def test_lexical_threads_get_what_one_thread_gets(index: LexicalIndex, queries: list[str]) -> None:
     expected = [index.search(query, 50) for query in queries]
     wrong: list[str] = []
 
@@ -250,16 +252,16 @@ def test_threads_get_what_one_thread_gets(index: LexicalIndex, queries: list[str
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "the of and", "!?", "unheardof", "\ud800", "\x00"])
-def test_nothing_to_find(index: LexicalIndex, text: str) -> None:
+def test_lexical_index_may_have_no_hit(index: LexicalIndex, text: str) -> None:
     assert len(index.search(text, 10)) == 0
 
 
-def test_very_long_queries(index: LexicalIndex) -> None:
+def test_lexical_index_takes_very_long_queries(index: LexicalIndex) -> None:
     text = " ".join(f"{word}{n}" for word in WORDS for n in range(30)) + f" {WORDS[0]}"
     assert index.search(text, 20) == index.search(WORDS[0], 20)
 
 
-def test_an_index_of_nothing(tmp_path: Path) -> None:
+def test_lexical_index_may_be_empty(tmp_path: Path) -> None:
     for name, rows in (("none", []), ("hidden", [None, None]), ("blank", [{"content": ""}, {}])):
         index = built(tmp_path / name, rows)
         assert len(index) == len(rows)
@@ -267,14 +269,14 @@ def test_an_index_of_nothing(tmp_path: Path) -> None:
         index.check()
 
 
-def test_rows_of_none_are_never_found(tmp_path: Path) -> None:
+def test_lexical_rows_without_text_are_never_hits(tmp_path: Path) -> None:
     index = built(tmp_path, [{"content": "harbour"}, None, {"content": "harbour ship"}, None])
     assert len(index) == 4
     assert sorted(index.search("harbour ship", 9).chunks.tolist()) == [0, 2]
     assert index.search("harbour", 9, np.array([False, True, True, True])).chunks.tolist() == [2]
 
 
-def test_odd_texts_can_be_indexed(tmp_path: Path) -> None:
+def test_lexical_index_takes_odd_texts(tmp_path: Path) -> None:
     index = built(tmp_path, [{"content": "x" * 70_000}, {"content": "\ud800 harbour \x00 \U0001f600"}])
     assert index.search("harbour", 5).chunks.tolist() == [1]
 
@@ -286,7 +288,7 @@ def test_odd_texts_can_be_indexed(tmp_path: Path) -> None:
 @given(
     chunks=st.sets(st.integers(0, 399)), words=st.lists(st.sampled_from(WORDS), max_size=6), depth=st.integers(1, 60)
 )
-def test_a_mask_gives_what_is_left_of_the_whole_ranking(
+def test_lexical_mask_gives_what_is_left_of_the_whole_ranking(
     index: LexicalIndex, chunks: set[int], words: list[str], depth: int
 ) -> None:
     mask = np.zeros(400, dtype=bool)
@@ -296,17 +298,17 @@ def test_a_mask_gives_what_is_left_of_the_whole_ranking(
     assert index.search(query, depth, mask) == full.keep(mask[full.chunks]).head(depth)
 
 
-def test_a_mask_may_cover_more_chunks_than_were_indexed(index: LexicalIndex, queries: list[str]) -> None:
+def test_lexical_mask_may_cover_more_chunks_than_were_indexed(index: LexicalIndex, queries: list[str]) -> None:
     mask = np.ones(500, dtype=bool)
     assert index.search(queries[2], 10, mask) == index.search(queries[2], 10)
 
 
-def test_a_short_mask_is_refused(index: LexicalIndex) -> None:
+def test_lexical_refuses_a_short_mask(index: LexicalIndex) -> None:
     with pytest.raises(IndexError_, match="a mask of 3 chunks is too short for the 400"):
         index.search(WORDS[0], 5, np.ones(3, dtype=bool))
 
 
-def test_a_mask_above_lucenes_caching_size(tmp_path: Path) -> None:
+def test_lexical_mask_may_exceed_the_cache_of_lucene(tmp_path: Path) -> None:
     index = built(tmp_path, [{"content": f"{WORDS[n % 7]} {WORDS[n % 11]}"} for n in range(12_000)])
     mask = np.arange(12_000) % 3 == 1
     full = index.search(WORDS[5], 12_000)
@@ -317,17 +319,17 @@ def test_a_mask_above_lucenes_caching_size(tmp_path: Path) -> None:
 # what can be wrong ----------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_analyzer_is_refused() -> None:
+def test_lexical_unknown_analyzer_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"analyzer must be one of english, standard, technical, .*got 'klingon'"):
         LexicalSpec(analyzer="klingon")
 
 
-def test_a_field_that_is_not_indexed_cannot_be_searched(index: LexicalIndex) -> None:
+def test_lexical_refuses_a_field_that_is_not_indexed(index: LexicalIndex) -> None:
     with pytest.raises(ConfigError, match="unknown field 'colour' to search; the fields are content, title"):
         index.with_scoring(Bm25F((("colour", 1.0),)))
 
 
-def test_views_of_one_index_score_in_their_own_ways(index: LexicalIndex, rows: list[Row], queries: list[str]) -> None:
+def test_lexical_views_score_in_their_own_ways(index: LexicalIndex, rows: list[Row], queries: list[str]) -> None:
     ways = [
         Bm25F(FIELDS),
         Bm25F(FIELDS, k1=2.0, b=0.1),
@@ -342,12 +344,12 @@ def test_views_of_one_index_score_in_their_own_ways(index: LexicalIndex, rows: l
     assert index.with_scoring(ways[1]) is index.with_scoring(Bm25F(FIELDS, k1=2.0, b=0.1))
 
 
-def test_depth_must_be_positive(index: LexicalIndex) -> None:
+def test_lexical_depth_must_be_positive(index: LexicalIndex) -> None:
     with pytest.raises(ConfigError, match="depth must be at least 1, got 0"):
         index.search(WORDS[0], 0)
 
 
-def test_a_missing_folder_stays_missing(tmp_path: Path) -> None:
+def test_lexical_missing_folder_stays_missing(tmp_path: Path) -> None:
     with pytest.raises(IndexError_, match="no lexical index in"):
         LexicalIndex(tmp_path / "none", LexicalSpec())
     assert not (tmp_path / "none").exists()
@@ -355,14 +357,14 @@ def test_a_missing_folder_stays_missing(tmp_path: Path) -> None:
         LexicalIndex(tmp_path, LexicalSpec())
 
 
-def test_another_layout_is_refused(folder: Path) -> None:
+def test_lexical_another_layout_is_refused(folder: Path) -> None:
     with pytest.raises(IndexError_, match=r"has version 4, analyzer english, fields .*, not version 4, analyzer code"):
         LexicalIndex(folder, replace(SPEC, analyzer="code"), SCORING)
     with pytest.raises(IndexError_, match="not version 4, analyzer english, fields content;"):
         LexicalIndex(folder, LexicalSpec(("content",)))
 
 
-def test_a_foreign_lucene_index_is_refused(tmp_path: Path) -> None:
+def test_lexical_foreign_lucene_index_is_refused(tmp_path: Path) -> None:
     with jvm.LOCK:
         directory = lexical._directory(tmp_path)
         writer = lexical._writer(directory, "english")
@@ -374,7 +376,7 @@ def test_a_foreign_lucene_index_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 99])
-def test_an_index_of_another_lucene_is_refused(folder: Path, tmp_path: Path, version: int) -> None:
+def test_lexical_index_of_another_lucene_is_refused(folder: Path, tmp_path: Path, version: int) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     (commit,) = (tmp_path / "copy").glob("segments_*")
     content = bytearray(commit.read_bytes())
@@ -385,7 +387,7 @@ def test_an_index_of_another_lucene_is_refused(folder: Path, tmp_path: Path, ver
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
-def test_one_changed_byte_in_any_file_is_found(folder: Path, tmp_path: Path, place: float) -> None:
+def test_lexical_check_notices_one_changed_byte(folder: Path, tmp_path: Path, place: float) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     for path in sorted(copy.iterdir()):
@@ -399,7 +401,7 @@ def test_one_changed_byte_in_any_file_is_found(folder: Path, tmp_path: Path, pla
     LexicalIndex(copy, SPEC, SCORING).check()
 
 
-def test_damage_that_appears_after_opening_is_found_and_named(folder: Path, tmp_path: Path) -> None:
+def test_lexical_check_names_damage_after_opening(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     index = LexicalIndex(tmp_path / "copy", SPEC, SCORING)
     index.check()
@@ -413,7 +415,7 @@ def test_damage_that_appears_after_opening_is_found_and_named(folder: Path, tmp_
         index.check()
 
 
-def test_a_closed_index_says_so(folder: Path) -> None:
+def test_lexical_closed_index_says_so(folder: Path) -> None:
     index = LexicalIndex(folder, SPEC, SCORING)
     index.close()
     index.close()
@@ -422,7 +424,7 @@ def test_a_closed_index_says_so(folder: Path) -> None:
             use()
 
 
-def test_a_build_that_fails_leaves_no_index(tmp_path: Path) -> None:
+def test_lexical_build_that_fails_leaves_no_index(tmp_path: Path) -> None:
     def rows() -> Iterator[Row]:
         yield {"content": "harbour"}
         raise RuntimeError("the reader broke")
@@ -434,23 +436,23 @@ def test_a_build_that_fails_leaves_no_index(tmp_path: Path) -> None:
     assert built(tmp_path, [{"content": "harbour"}]).search("harbour", 1).chunks.tolist() == [0]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_lexical_build_names_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(IndexError_, match=r"cannot make the folder .* for an index: File exists"):
         build_lexical(tmp_path / "file", LexicalSpec(), [])
 
 
-def test_nothing_but_lucenes_files_is_left(folder: Path) -> None:
+def test_lexical_build_leaves_only_files_of_lucene(folder: Path) -> None:
     assert not (folder / "write.lock").exists()
     assert {path.name.partition(".")[0].partition("_")[0] for path in folder.iterdir()} == {"", "segments"}
 
 
-def test_notes_are_kept(tmp_path: Path) -> None:
+def test_lexical_index_keeps_notes(tmp_path: Path) -> None:
     build_lexical(tmp_path, LexicalSpec(), [], notes={"colour": "blau\u00e4"})
     assert LexicalIndex(tmp_path, LexicalSpec()).notes["colour"] == "blau\u00e4"
 
 
-def test_merge_keeps_the_order_of_segments(tmp_path: Path) -> None:
+def test_lexical_merge_keeps_the_order_of_segments(tmp_path: Path) -> None:
     spec = LexicalSpec(("content",))
     rows = [{"content": f"lamp number{n} {'mast ' * (n % 4)}"} for n in range(30)]
     build_lexical(tmp_path / "whole", spec, rows)

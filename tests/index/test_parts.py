@@ -55,7 +55,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_part_is_made_by_its_name(name: str, index) -> None:
+def test_parts_are_made_by_name(name: str, index) -> None:
     part = find(name)
     assert part.name == name
     assert find(name) is part
@@ -69,7 +69,7 @@ def test_each_part_is_made_by_its_name(name: str, index) -> None:
             index.artefact(name)
 
 
-def test_a_part_of_ones_own_is_built_once_and_opened_once(own, make_index, benchmark_small) -> None:
+def test_part_of_ones_own_is_built_once_and_opened_once(own, make_index, benchmark_small) -> None:
     built.clear()
     index = make_index()
     index.prepare({"lengths", "longest"})
@@ -86,7 +86,7 @@ def test_a_part_of_ones_own_is_built_once_and_opened_once(own, make_index, bench
     assert again.lengths.closed
 
 
-def test_what_is_no_part_is_refused_by_name(index) -> None:
+def test_index_refuses_unknown_parts_by_name(index) -> None:
     with pytest.raises(ConfigError, match="a stage needs 'colours', which no index provides"):
         index.prepare({"colours"})
     with pytest.raises(AttributeError, match="an index has no part 'colours'"):
@@ -95,12 +95,12 @@ def test_what_is_no_part_is_refused_by_name(index) -> None:
     assert find("graph:documents") is None
 
 
-def test_a_part_of_ones_own_takes_no_name_that_is_taken() -> None:
+def test_part_of_ones_own_takes_no_name_that_is_taken() -> None:
     with pytest.raises(ConfigError, match="the index has a part 'graph' already: give yours another name"):
         register(Part("graph", fingerprint=lambda index: "", open=lambda index: None))
 
 
-def test_times_can_be_given_beside_the_documents(benchmark_small, workplace: Path, models) -> None:
+def test_index_takes_times_beside_the_documents(benchmark_small, workplace: Path, models) -> None:
     from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index
     from ragbench.index.spec import IndexSpec

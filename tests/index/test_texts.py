@@ -25,7 +25,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ChunkTable:
     return ChunkTable(folder)
 
 
-def test_a_template_adds_what_it_names_once(table: ChunkTable) -> None:
+def test_texts_template_adds_what_it_names_once(table: ChunkTable) -> None:
     assert table.docnos == ["a3f9c21", "gone", "ops/rotateKeys"]
     chunk = table.chunks_of(2)[0] + 1  # the section below `When`
     text = table.text(chunk)
@@ -42,17 +42,17 @@ def test_a_template_adds_what_it_names_once(table: ChunkTable) -> None:
         assert template.passages(table)[chunk] == expected
 
 
-def test_names_that_a_machine_has_drawn_are_not_read(table: ChunkTable) -> None:
+def test_texts_leave_out_names_drawn_by_a_machine(table: ChunkTable) -> None:
     everything = PassageTemplate(title=True, path=True, headings=True)
     assert table.titles[0] == "a3f9c21"
     assert everything.passages(table)[0] == table.text(0)
 
 
-def test_a_note_without_text_is_its_title_and_description(table: ChunkTable) -> None:
+def test_texts_of_an_empty_note_are_title_and_description(table: ChunkTable) -> None:
     assert table.text(table.chunks_of(1)[0]) == "Moved pages\n\nWhere they went"
 
 
-def test_the_fields_of_words(table: ChunkTable) -> None:
+def test_texts_of_lexical_fields(table: ChunkTable) -> None:
     rows = list(lexical_rows(table, FIELDS))
     last = rows[-1]
     assert last["headers"].splitlines() == ["Rotating keys ", "When"]
@@ -65,7 +65,7 @@ def test_the_fields_of_words(table: ChunkTable) -> None:
     assert [row["content"] for row in rows] == table.texts()
 
 
-def test_the_fields_of_whole_documents(table: ChunkTable) -> None:
+def test_texts_of_whole_documents(table: ChunkTable) -> None:
     rows = list(lexical_rows(table, FIELDS, "document"))
     assert len(rows) == 3
     assert "First text." in rows[2]["content"]

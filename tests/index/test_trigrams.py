@@ -13,14 +13,14 @@ from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.trigrams import TrigramIndex, _character_trigrams, _word_trigrams, build_trigrams
 
 
-def test_characters_are_lower_cased_and_spaces_leave() -> None:
+def test_trigrams_ignore_case_and_spaces() -> None:
     assert _character_trigrams("Hello World") == {"hel", "ell", "llo", "low", "owo", "wor", "orl", "rld"}
     assert _character_trigrams("a b c") == {"abc"}
     assert _character_trigrams("ab") == set()
     assert _character_trigrams("") == set()
 
 
-def test_words() -> None:
+def test_trigrams_of_words() -> None:
     assert _word_trigrams("Put it in\nthe file") == {"put it in", "it in the", "in the file"}
     assert _word_trigrams("two words") == set()
 
@@ -46,7 +46,7 @@ def overlap(texts: list[str], folder: Path, unit="character") -> np.ndarray:
         ("starts", lambda array: array[:0]),
     ],
 )
-def test_numbers_that_somebody_changed_do_not_fill_the_memory(tmp_path: Path, name: str, change) -> None:
+def test_trigrams_refuse_changed_numbers_before_memory_fills(tmp_path: Path, name: str, change) -> None:
     index = index_of(["sunset schedules", "schedules of lamps"], tmp_path)
     file = tmp_path / f"character-{name}.npy"
     np.save(file, change(np.load(file)))
@@ -54,7 +54,7 @@ def test_numbers_that_somebody_changed_do_not_fill_the_memory(tmp_path: Path, na
         index.jaccard(np.arange(2, dtype=np.int32))
 
 
-def test_the_texts_of_seed_001(tmp_path: Path) -> None:
+def test_trigrams_texts_of_seed_001(tmp_path: Path) -> None:
     # 40 and 44 trigrams, 35 in common, so 35 of 49: at 0.714 above the threshold. The seed prints 41/59 = 0.69, counts
     # that these texts give neither with spaces nor without.
     a = "Configure the authentication settings in config.toml"
@@ -64,7 +64,7 @@ def test_the_texts_of_seed_001(tmp_path: Path) -> None:
     assert overlap([a, b], tmp_path)[0, 1] == pytest.approx(35 / 49)
 
 
-def test_equal_disjoint_partial_and_empty(tmp_path: Path) -> None:
+def test_trigrams_overlap_by_hand(tmp_path: Path) -> None:
     found = overlap(["abcdef", "ABC DEF", "uvwxyz", "abcxyz", "ab", ""], tmp_path)
     assert found[0, 1] == 1.0
     assert found[0, 2] == 0.0
@@ -75,12 +75,12 @@ def test_equal_disjoint_partial_and_empty(tmp_path: Path) -> None:
     assert (np.diag(found)[:4] == 1).all()
 
 
-def test_words_overlap_apart(tmp_path: Path) -> None:
+def test_trigrams_of_words_overlap_apart(tmp_path: Path) -> None:
     found = overlap(["put it in the file now", "put it in the file"], tmp_path, "word")
     assert found[0, 1] == pytest.approx(3 / 4)
 
 
-def test_any_chunks_in_any_order(tmp_path: Path) -> None:
+def test_trigrams_take_chunks_in_any_order(tmp_path: Path) -> None:
     index = index_of(["abcdef", "uvwxyz", "abcdefg"], tmp_path)
     found = index.jaccard(np.array([2, 0], dtype=np.int32))
     assert found[0, 1] == pytest.approx(4 / 5)
@@ -88,7 +88,7 @@ def test_any_chunks_in_any_order(tmp_path: Path) -> None:
 
 
 @given(texts=st.lists(st.text("abc d", max_size=30), min_size=1, max_size=6))
-def test_agrees_with_sets(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_trigrams_agree_with_sets(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("trigrams")
     found = overlap(texts, folder)
     grams = [_character_trigrams(text) for text in texts]
@@ -97,7 +97,7 @@ def test_agrees_with_sets(texts: list[str], tmp_path_factory: pytest.TempPathFac
             assert found[i, j] == pytest.approx(len(a & b) / len(a | b) if a and b else 0.0)
 
 
-def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
+def test_trigrams_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         index_of(["some text that", "shares trigrams with text", ""], tmp_path / name)

@@ -21,7 +21,7 @@ from ragbench.models.resolve import EncoderSpec, load_encoder
 from ragbench.models.store import Store
 
 
-def test_terms_of_a_text() -> None:
+def test_vocabulary_terms_of_a_text() -> None:
     text = "The OAuth2 token_endpoint of a sign-in: 42 tokens, 3rd try; go on with C++ or v1.2!"
     # at least three characters, beginning with a letter, no function words; hyphens and underscores hold together
     assert _extract_terms(text) == ["oauth2", "token_endpoint", "sign-in", "tokens", "try"]
@@ -29,13 +29,13 @@ def test_terms_of_a_text() -> None:
     assert _extract_terms("") == []
 
 
-def test_the_stop_words_are_those_of_the_seed() -> None:
+def test_vocabulary_stop_words_are_those_of_the_seed() -> None:
     assert len(_STOP_WORDS) == 92
     assert {"the", "hers", "both", "then", "need", "why"} <= _STOP_WORDS
     assert not {"user", "about", "token"} & _STOP_WORDS
 
 
-def test_frequent_terms_by_falling_count_then_alphabet() -> None:
+def test_vocabulary_sorts_by_falling_count_then_alphabet() -> None:
     texts = ["beta alpha beta", "gamma Beta alpha", "delta"]
     assert frequent_terms(texts, VocabularySpec()) == ["beta", "alpha", "delta", "gamma"]
     assert frequent_terms(texts, VocabularySpec(size=2)) == ["beta", "alpha"]
@@ -59,7 +59,7 @@ def vocabulary(folder: Path, vectors: dict[str, tuple[float, float]]) -> Vocabul
 QUERY = np.array([1, 0], dtype=np.float32)
 
 
-def test_nearest_by_hand(tmp_path: Path) -> None:
+def test_vocabulary_nearest_by_hand(tmp_path: Path) -> None:
     found = vocabulary(tmp_path, {"far": (0, 1), "near": (0.8, 0.6), "same": (1, 0), "half": (0.6, 0.8)})
     assert found.nearest(QUERY, 3) == [
         ("same", pytest.approx(1.0)),
@@ -70,13 +70,13 @@ def test_nearest_by_hand(tmp_path: Path) -> None:
     assert len(found) == 4
 
 
-def test_equal_cosines_go_to_the_more_frequent_term(tmp_path: Path) -> None:
+def test_vocabulary_prefers_the_frequent_of_equal_cosines(tmp_path: Path) -> None:
     vectors = {f"t{n}": (0.6, 0.8) for n in range(20)}
     assert [term for term, _ in vocabulary(tmp_path, vectors).nearest(QUERY, 3)] == ["t0", "t1", "t2"]
 
 
 @given(st.integers(1, 30), st.integers(1, 10), st.integers(0, 1000))
-def test_agrees_with_a_full_sort(n: int, top_k: int, seed: int) -> None:
+def test_vocabulary_agrees_with_a_full_sort(n: int, top_k: int, seed: int) -> None:
     import tempfile
 
     rows = np.random.default_rng(seed).integers(-3, 4, size=(n, 2)).astype(np.float32)
@@ -86,11 +86,11 @@ def test_agrees_with_a_full_sort(n: int, top_k: int, seed: int) -> None:
     assert [term for term, _ in found] == [f"t{i}" for i in expected]
 
 
-def test_an_empty_vocabulary(tmp_path: Path) -> None:
+def test_vocabulary_may_be_empty(tmp_path: Path) -> None:
     assert vocabulary(tmp_path, {}).nearest(QUERY, 3) == []
 
 
-def test_a_change_of_documents_embeds_only_new_terms(tmp_path: Path) -> None:
+def test_vocabulary_change_of_documents_embeds_only_new_terms(tmp_path: Path) -> None:
     computed: list[str] = []
     bare = load_encoder(EncoderSpec())
 
@@ -113,13 +113,13 @@ def test_a_change_of_documents_embeds_only_new_terms(tmp_path: Path) -> None:
     assert np.allclose(np.linalg.norm(again.vectors, axis=1), 1, atol=1e-5)
 
 
-def test_the_artefact_is_kept_and_loaded(make_index) -> None:
+def test_vocabulary_artefact_is_kept_and_loaded(make_index) -> None:
     first, second = make_index().artefact("vocabulary"), make_index().artefact("vocabulary")
     assert first.folder == second.folder
     assert not second.built
 
 
-def test_a_change_of_the_specification_makes_another(make_index) -> None:
+def test_vocabulary_depends_on_its_specification(make_index) -> None:
     from ragbench.index.spec import IndexSpec
 
     small = make_index(IndexSpec(vocabulary=VocabularySpec(size=5)))
@@ -128,6 +128,6 @@ def test_a_change_of_the_specification_makes_another(make_index) -> None:
 
 
 @pytest.mark.parametrize("name", ["size", "min_length"])
-def test_bad_parameters_are_named(name: str) -> None:
+def test_vocabulary_spec_names_the_refused_key(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"VocabularySpec\.{name} must be at least 1, got 0"):
         VocabularySpec(**{name: 0})

@@ -2,7 +2,6 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.search.stages.classify import Classify, classify
 
 
@@ -28,7 +27,7 @@ from ragbench.search.stages.classify import Classify, classify
         "how does parse_json work",  # and before exploratory
     ],
 )
-def test_factual(text: str) -> None:
+def test_classify_factual(text: str) -> None:
     assert classify(text) == "factual"
 
 
@@ -48,7 +47,7 @@ def test_factual(text: str) -> None:
         "how does the auth section work",  # navigational comes before exploratory
     ],
 )
-def test_navigational(text: str) -> None:
+def test_classify_navigational(text: str) -> None:
     assert classify(text) == "navigational"
 
 
@@ -67,7 +66,7 @@ def test_navigational(text: str) -> None:
         "top 10 readings - and more",
     ],
 )
-def test_exploratory_by_a_question_or_by_default(text: str) -> None:
+def test_classify_exploratory_by_a_question_or_by_default(text: str) -> None:
     assert classify(text) == "exploratory"
 
 
@@ -83,7 +82,7 @@ def test_exploratory_by_a_question_or_by_default(text: str) -> None:
         ("manual of the lamp", "exploratory", "navigational"),  # no such word in the seed
     ],
 )
-def test_signals_of_the_seed_alone(text: str, of_the_seed: str, with_more: str) -> None:
+def test_classify_by_signals_of_the_seed_alone(text: str, of_the_seed: str, with_more: str) -> None:
     assert (classify(text, seed=True), classify(text)) == (of_the_seed, with_more)
 
 
@@ -96,24 +95,17 @@ def test_signals_of_the_seed_alone(text: str, of_the_seed: str, with_more: str) 
         ("config guide", "navigational", {"graph": 1.5}),
     ],
 )
-def test_weights_of_the_seeds(state, text: str, found: str, weights: dict[str, float]) -> None:
+def test_classify_has_weights_of_the_seeds(state, text: str, found: str, weights: dict[str, float]) -> None:
     (after,) = Classify()([state(text)], None)
     assert after.query_class == found
     assert after.weights == weights
 
 
-def test_multiplies_what_is_there_already(state) -> None:
+def test_classify_multiplies_what_is_there_already(state) -> None:
     (after,) = Classify(factual=2.0)([state("getUserById").with_weight("lexical", 0.5)], None)
     assert after.weights == {"lexical": 1.0}
 
 
-def test_override_takes_one_class_for_every_query(state) -> None:
+def test_classify_override_takes_one_class_for_every_query(state) -> None:
     both = Classify(override="navigational")([state("getUserById"), state("how")], None)
     assert [(each.query_class, each.weights) for each in both] == [("navigational", {"graph": 1.5})] * 2
-
-
-@pytest.mark.parametrize("name", ["factual", "navigational", "exploratory"])
-@pytest.mark.parametrize("value", [-0.1, float("nan")])
-def test_bad_parameters_are_named(name: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=rf"{name} must be (finite and )?at least 0"):
-        Classify(**{name: value})

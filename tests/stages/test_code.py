@@ -12,42 +12,42 @@ def found(state, index, text: str, **parameters) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["getAuthToken", "get_auth_token", "where is getAuthToken defined"])
-def test_a_function_is_found_by_its_name_and_its_parts(state, index, text: str) -> None:
+def test_retrieve_code_finds_a_function_by_parts_of_its_name(state, index, text: str) -> None:
     assert "def getAuthToken" in found(state, index, text)[0]
 
 
-def test_prose_does_not_look_into_code_unless_it_always_does(state, index) -> None:
+def test_retrieve_code_skips_prose_unless_always_routed(state, index) -> None:
     assert found(state, index, "auth token") == []
     assert "def getAuthToken" in found(state, index, "auth token", route="always")[0]
 
 
-def test_a_block_must_hold_half_of_the_terms(state, index) -> None:
+def test_retrieve_code_block_must_hold_half_of_the_terms(state, index) -> None:
     # getauthtoken get auth token are four of eight terms, then of nine
     for text, n in (("getAuthToken sky rain wind fog", 1), ("getAuthToken sky rain wind fog dew", 0)):
         assert len([each for each in found(state, index, text) if "def getAuthToken" in each]) == n
     assert found(state, index, "getAuthToken sky rain wind fog dew", min_match=0)
 
 
-def test_function_words_neither_find_nor_count(state, index) -> None:
+def test_retrieve_code_ignores_function_words(state, index) -> None:
     text = "getAuthToken and what it is for, from where and by whom to be had"
     assert found(state, index, text)[0] == found(state, index, "getAuthToken whom")[0]
 
 
-def test_a_class_is_found(state, index) -> None:
+def test_retrieve_code_finds_a_class(state, index) -> None:
     assert "LampClient.from_env()" in found(state, index, "LampClient")[0]
 
 
 @pytest.mark.parametrize(("language", "expected"), [("cpp", 1), ("C++", 1), ("python", 0), ("py", 0), ("bash", 0)])
-def test_language(state, index, language: str, expected: int) -> None:
+def test_retrieve_code_filters_by_language(state, index, language: str, expected: int) -> None:
     assert len(found(state, index, "RetryPolicy", language=language)) == expected
 
 
-def test_a_language_the_collection_lacks_is_refused_with_those_there_are(state, index) -> None:
+def test_retrieve_code_names_languages_of_the_collection(state, index) -> None:
     with pytest.raises(ConfigError, match=r"p7\.language is rust, but .* are in: bash, cpp, python"):
         RetrieveCode(language="rust")([state("x")], index)
 
 
-def test_a_chunk_counts_once_with_its_best_block(state, index) -> None:
+def test_retrieve_code_counts_a_chunk_once(state, index) -> None:
     (after,) = RetrieveCode(min_match=0)([state("lantern mast client getAuthToken policy")], index)
     chunks = after.rankings["code"].chunks.tolist()
     assert len(set(chunks)) == len(chunks)
@@ -56,20 +56,5 @@ def test_a_chunk_counts_once_with_its_best_block(state, index) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "zzz", "weatherReport"])
-def test_nothing_is_found_for_what_no_code_holds(state, index, text: str) -> None:
+def test_retrieve_code_may_have_no_hit(state, index, text: str) -> None:
     assert found(state, index, text) == []
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"depth": 0}, r"depth must be at least 1, got 0"),
-        ({"min_match": 1.1}, r"min_match must be between 0 and 1, got 1\.1"),
-        ({"language": " "}, r"language must not be blank"),
-        ({"language": "pyhton"}, r"language must be .* got 'pyhton'; did you mean python\?"),
-        ({"language": "qqqqqq"}, r"language must be .* such as python, json or bash, got 'qqqqqq'"),
-    ],
-)
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        RetrieveCode(**parameters)

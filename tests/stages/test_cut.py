@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.search.stages.cut import Cut
 
 
-def test_keeps_the_first() -> None:
+def test_cut_keeps_the_first() -> None:
     state = QueryState(Query("q", "t"), fused=Ranking.ordered([4, 2, 8], [0.9, 0.5, 0.1]))
     (after,) = Cut(top_n=2)([state], None)
     assert after.fused == Ranking.ordered([4, 2], [0.9, 0.5])
@@ -20,14 +19,9 @@ def test_keeps_the_first() -> None:
     ("guaranteed", "left"),
     [({8}, [4, 2, 8]), ({2}, [4, 2, 8]), ({8, 5}, [4, 2, 8, 5]), ({2, 8, 5}, [4, 2, 8, 5]), ({99}, [4, 2])],
 )
-def test_guaranteed_hits_stay_in_addition(state, guaranteed: set[int], left: list[int]) -> None:
+def test_cut_keeps_guaranteed_hits_in_addition(state, guaranteed: set[int], left: list[int]) -> None:
     given = replace(
         state(fused=[(4, 0.9), (2, 0.5), (8, 0.1), (5, 0.05)]), guaranteed=dict.fromkeys(guaranteed, "title-match")
     )
     (after,) = Cut(top_n=2)([given], None)
     assert after.fused.chunks.tolist() == left
-
-
-def test_top_n_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match="top_n must be at least 1, got 0"):
-        Cut(top_n=0)

@@ -3,15 +3,13 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.index.dense import Centroids, build_centroids
 from ragbench.index.spec import VectorsSpec
 from ragbench.search.stages.retrieve import RetrieveDense
 
 
-def test_a_hypothesis_is_embedded_as_a_passage_in_place_of_the_query(state, handmade, page) -> None:
+def test_retrieve_dense_embeds_a_hypothesis_as_a_passage(state, handmade, page) -> None:
     class TwoWays:
         dim = 2
 
@@ -31,7 +29,7 @@ def test_a_hypothesis_is_embedded_as_a_passage_in_place_of_the_query(state, hand
     assert RetrieveDense().question(supposed) == RetrieveDense().question(supposed.with_text("dense", "t more"))
 
 
-def test_finds_by_meaning(state, index) -> None:
+def test_retrieve_dense_finds_by_meaning(state, index) -> None:
     (after,) = RetrieveDense(depth=3)([state("who may log in")], index)
     ranking = after.rankings["dense"]
     assert "locked for fifteen minutes" in index.chunks.text(ranking.chunks[0])
@@ -39,17 +37,12 @@ def test_finds_by_meaning(state, index) -> None:
     assert -1 <= ranking.scores[-1] <= ranking.scores[0] <= 1.0001
 
 
-def test_no_states_no_work() -> None:
+def test_retrieve_dense_takes_no_states() -> None:
     encoder = SimpleNamespace(dim=2)
     assert RetrieveDense()([], SimpleNamespace(part={"encoder": encoder}.get)) == []
 
 
-def test_depth_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match=r"depth must be at least 1, got 0"):
-        RetrieveDense(depth=0)
-
-
-def test_the_mean_of_a_document_has_a_share(state, handmade, page) -> None:
+def test_retrieve_dense_weighs_the_mean_of_a_document(state, handmade, page) -> None:
     """Worked by hand: query (1, 0); the mean of a is (0.6, 0.8) + (1, 0), that of b is its only chunk (0.8, 0.6)."""
     index = handmade([page("a", ("x", "y")), page("b")], [[0.6, 0.8], [1.0, 0.0], [0.8, 0.6]])
     index.encoder = SimpleNamespace(
@@ -69,12 +62,12 @@ def test_the_mean_of_a_document_has_a_share(state, handmade, page) -> None:
     assert RetrieveDense(document=0.5).needs == {"dense", "encoder", "centroids"}
 
 
-def test_a_source_of_its_own_reads_its_own_parts() -> None:
+def test_retrieve_dense_source_reads_its_own_parts() -> None:
     own = RetrieveDense(source="minilm", index=VectorsSpec())
     assert own.needs == {"dense:minilm", "encoder:minilm"}
 
 
-def test_any_chunk_can_be_scored(state, index) -> None:
+def test_retrieve_dense_scores_any_chunk(state, index) -> None:
     (after,) = RetrieveDense(depth=2)([state("who may log in")], index)
     (all_of_them,) = RetrieveDense(depth=len(index.dense))([state("who may log in")], index)
     ranking = all_of_them.rankings["dense"]

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.search.stages.fuse import WeighByDecisiveness, _decisiveness
 
@@ -39,18 +38,18 @@ def test_decisiveness(scores: tuple[float, ...], expected: float) -> None:
     assert _decisiveness(ranking(*scores)) == pytest.approx(expected, abs=1e-5)
 
 
-def test_decisive_beats_muddy() -> None:
+def test_decisiveness_of_a_clear_list_is_higher() -> None:
     for dense, lexical in ((DECISIVE, MUDDY), (MUDDY, DECISIVE)):
         (after,) = WeighByDecisiveness()([state(dense=dense, lexical=lexical)], None)
         assert (after.weights["dense"] > 1 > after.weights["lexical"]) == (dense is DECISIVE)
 
 
-def test_one_outstanding_hit_among_many_is_decisive() -> None:
+def test_decisiveness_of_one_outstanding_hit() -> None:
     # its variance, scaled from 0 to 1, is .01 * .99: the least of any list, which is why variance is not what counts
     assert _decisiveness(ranking(9.0, *[8.0] * 99)) == 1.0
 
 
-def test_by_hand() -> None:
+def test_decisiveness_by_hand() -> None:
     # factors 1 and .5, so the weights 1 and 1 become 1 and .5; restoring their sum, 4/3 and 2/3
     (after,) = WeighByDecisiveness()([state(dense=DECISIVE, lexical=MUDDY)], None)
     assert after.weights == pytest.approx({"dense": 4 / 3, "lexical": 2 / 3})
@@ -62,7 +61,7 @@ def test_between_the_bounds_the_factor_is_decisiveness_by_threshold() -> None:
     assert after.weights == pytest.approx({"dense": 10 / 7, "lexical": 4 / 7}, rel=1e-5)
 
 
-def test_variance_of_seed_001_by_hand() -> None:
+def test_decisiveness_variance_of_seed_001_by_hand() -> None:
     """The factor is max(0.5, variance / 0.1), at most 1: of 0.9 and 0.1 the variance is 0.16, of 0.5 and 0.1 0.04."""
     stage = WeighByDecisiveness(measure="variance", threshold=0.1)
     (after,) = stage([state(dense=ranking(0.9, 0.1), lexical=ranking(0.5, 0.1))], None)
@@ -71,30 +70,30 @@ def test_variance_of_seed_001_by_hand() -> None:
     assert after.weights == pytest.approx({"dense": 2 / 1.625, "lexical": 1.25 / 1.625})  # 0.0625 / 0.1
 
 
-def test_the_sum_that_is_kept_is_that_of_the_weights_of_fusion() -> None:
+def test_decisiveness_keeps_the_sum_of_fusion_weights() -> None:
     # configured 1.2 and .8: 1.2 * 1 + .8 * .5 = 1.6, so all times 2/1.6: 1.2 * 1.25 + .8 * .625 = 2
     stage = WeighByDecisiveness(weights={"dense": 1.2, "lexical": 0.8})
     (after,) = stage([state(dense=DECISIVE, lexical=MUDDY)], None)
     assert after.weights == pytest.approx({"dense": 1.25, "lexical": 0.625})
 
 
-def test_multiplies_the_weights_of_the_query_class() -> None:
+def test_decisiveness_multiplies_the_weights_of_the_query_class() -> None:
     # lexical x1.5 before: 1 * 1 + 1.5 * .5 = 1.75, so all times 2.5/1.75
     (after,) = WeighByDecisiveness()([state(dense=DECISIVE, lexical=MUDDY).with_weight("lexical", 1.5)], None)
     assert after.weights == pytest.approx({"dense": 10 / 7, "lexical": 1.5 * 0.5 * 10 / 7})
 
 
-def test_other_sources_keep_theirs() -> None:
+def test_decisiveness_leaves_other_sources() -> None:
     (after,) = WeighByDecisiveness()([state(dense=DECISIVE, lexical=MUDDY, code=MUDDY)], None)
     assert "code" not in after.weights
 
 
-def test_equally_decided_sources_keep_their_weights() -> None:
+def test_decisiveness_keeps_weights_of_equal_sources() -> None:
     (after,) = WeighByDecisiveness()([state(dense=DECISIVE, lexical=DECISIVE)], None)
     assert after.weights == pytest.approx({"dense": 1.0, "lexical": 1.0})
 
 
-def test_a_source_that_found_nothing_weighs_least_and_nothing_breaks() -> None:
+def test_decisiveness_of_a_source_without_hits_is_lowest() -> None:
     (after,) = WeighByDecisiveness()([state(dense=DECISIVE, lexical=ranking())], None)
     assert after.weights == pytest.approx({"dense": 4 / 3, "lexical": 2 / 3})
     (none,) = WeighByDecisiveness(min_factor=0.0)([state(dense=ranking(), lexical=ranking())], None)
@@ -107,24 +106,13 @@ def test_a_source_that_found_nothing_weighs_least_and_nothing_breaks() -> None:
     st.floats(0.1, 3),
     st.floats(0.1, 1),
 )
-def test_the_sum_of_weights_is_kept(dense: list[float], lexical: list[float], weight: float, least: float) -> None:
+def test_decisiveness_sum_of_weights_is_kept(
+    dense: list[float], lexical: list[float], weight: float, least: float
+) -> None:
     given = state(dense=ranking(*sorted(dense)[::-1]), lexical=ranking(*sorted(lexical)[::-1]))
     (after,) = WeighByDecisiveness(min_factor=least, weights={"dense": weight})([given], None)
     assert weight * after.weights["dense"] + after.weights["lexical"] == pytest.approx(weight + 1)
 
 
-def test_the_least_factor_is_that_of_the_seed() -> None:
+def test_decisiveness_least_factor_is_that_of_the_seed() -> None:
     assert WeighByDecisiveness().min_factor == 0.5
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"threshold": 0.0}, r"threshold must be above 0, got 0"),
-        ({"threshold": float("nan")}, r"threshold"),
-        ({"min_factor": 1.5}, r"min_factor must be between 0 and 1, got 1\.5"),
-    ],
-)
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        WeighByDecisiveness(**parameters)

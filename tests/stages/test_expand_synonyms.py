@@ -2,7 +2,6 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.search.stages.expand import ExpandSynonyms
 
 
@@ -26,36 +25,30 @@ def expanded(state, index, text: str, **parameters) -> str:
         ("error of an error", "error mistake erroneousness of an error mistake erroneousness"),
     ],
 )
-def test_synonyms_follow_their_word(state, index, text: str, found: str) -> None:
+def test_expand_synonyms_adds_them_after_their_word(state, index, text: str, found: str) -> None:
     assert expanded(state, index, text) == found
 
 
 @pytest.mark.parametrize("text", ["xyzzy", "KIT-5204", "C++", "", "   "])
-def test_what_wordnet_does_not_know_stays(state, index, text: str) -> None:
+def test_expand_synonyms_keeps_unknown_words(state, index, text: str) -> None:
     (after,) = ExpandSynonyms()([state(text)], index)
     assert after == state(text)
 
 
-def test_function_words_are_passed_over_unless_asked_for(state, index) -> None:
+def test_expand_synonyms_skips_function_words_by_default(state, index) -> None:
     # WordNet's first meanings of "in" are the inch and the chemical element indium
     assert expanded(state, index, "in") == "in"
     assert expanded(state, index, "in", function_words=True) == "in inch indium"
 
 
-def test_how_many(state, index) -> None:
+def test_expand_synonyms_limits_their_number(state, index) -> None:
     assert expanded(state, index, "car", max_synonyms=1) == "car"  # the first word of both meanings is car itself
     assert expanded(state, index, "car", synsets=1) == "car auto"
     assert expanded(state, index, "car", max_synonyms=3, synsets=1) == "car auto automobile"
 
 
-def test_other_sources_and_notes(state, index) -> None:
+def test_expand_synonyms_other_sources_and_notes(state, index) -> None:
     (after,) = ExpandSynonyms(sources=("lexical", "code"))([state("car").with_text("code", "Car()")], index)
     assert after.text_for("code") == "Car()"  # the word as written there is another one
     assert after.text_for("dense") == "car"
     assert after.notes == ("synonyms: car: auto, railcar",)
-
-
-@pytest.mark.parametrize(("name", "value"), [("max_synonyms", 0), ("synsets", 9)])
-def test_bad_parameters_are_named(name: str, value: int) -> None:
-    with pytest.raises(ConfigError, match=rf"{name} must be between 1 and 8, got {value}"):
-        ExpandSynonyms(**{name: value})

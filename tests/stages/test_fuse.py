@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.stage import Retriever
@@ -33,62 +32,48 @@ def fuse(given_state: QueryState, **parameters) -> dict[int, float]:
     return dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
 
 
-def test_a_chunk_in_three_lists_gets_the_sum_of_its_reciprocal_ranks() -> None:
+def test_fuse_adds_reciprocal_ranks_of_three_lists() -> None:
     # auth.md of seed 001: ranks 3, 5 and 2 -> 1/63 + 1/65 + 1/62 = 0.0473...
     scores = fuse(state(dense=ranked(7, 8, 1), lexical=ranked(7, 8, 9, 10, 1), graph=ranked(7, 1)))
     assert scores[1] == pytest.approx(1 / 63 + 1 / 65 + 1 / 62, rel=1e-6)
 
 
-def test_a_chunk_in_two_lists() -> None:
+def test_fuse_adds_reciprocal_ranks_of_two_lists() -> None:
     # deploy.md of seed 001: ranks 1 and 10 -> 1/61 + 1/70 = 0.0307
     scores = fuse(state(dense=ranked(2), graph=ranked(*range(10, 19), 2)))
     assert scores[2] == pytest.approx(0.0307, abs=5e-5)
 
 
-def test_weights_multiply_the_terms() -> None:
+def test_fuse_multiplies_by_weights() -> None:
     # seed 001: 1.2/63 + 0.8/65 = 0.0313
     scores = fuse(state(dense=ranked(7, 8, 1), lexical=ranked(7, 8, 9, 10, 1)), weights={"dense": 1.2, "lexical": 0.8})
     assert scores[1] == pytest.approx(1.2 / 63 + 0.8 / 65, rel=1e-6)
     assert scores[1] == pytest.approx(0.0313, abs=1e-4)
 
 
-def test_the_states_own_weights_multiply_the_configured_ones() -> None:
+def test_fuse_multiplies_weights_of_state_and_configuration() -> None:
     weighted = state(dense=ranked(1), lexical=ranked(2)).with_weight("lexical", 1.5)
     assert fuse(weighted, weights={"lexical": 2.0}) == pytest.approx({2: 3.0 / 61, 1: 1.0 / 61}, rel=1e-6)
 
 
-def test_a_source_of_weight_zero_is_left_out() -> None:
+def test_fuse_skips_sources_of_weight_zero() -> None:
     assert list(fuse(state(dense=ranked(1), lexical=ranked(2)), weights={"lexical": 0.0})) == [1]
 
 
-def test_ties_go_to_the_lower_chunk_number() -> None:
+def test_fuse_breaks_ties_by_chunk_number() -> None:
     ranking = Fuse().fuse(state(dense=ranked(9), lexical=ranked(4)), INDEX)
     assert ranking.chunks.tolist() == [4, 9]
 
 
-def test_nothing_found_is_an_empty_ranking() -> None:
+def test_fuse_without_hits_is_an_empty_ranking() -> None:
     assert len(Fuse().fuse(state(dense=Ranking.empty()), INDEX)) == 0
-
-
-@pytest.mark.parametrize(
-    ("parameters", "named"),
-    [
-        ({"k": -1.0}, "k"),
-        ({"weights": {"dense": -0.5}}, "weights.dense"),
-        ({"method": "borda"}, "method must be one of rrf, convex, dbsf"),
-        ({"norms": {"dense": "rank"}}, "norms.dense must be one of min_max, theoretical, z, three_sigma"),
-    ],
-)
-def test_bad_parameters_are_named(parameters: dict, named: str) -> None:
-    with pytest.raises(ConfigError, match=named):
-        Fuse(**parameters)
 
 
 @given(
     st.lists(st.lists(st.integers(0, 50), unique=True, max_size=20), min_size=1, max_size=4),
     st.floats(0, 100, allow_nan=False),
 )
-def test_agrees_with_a_plain_loop(lists: list[list[int]], k: float) -> None:
+def test_fuse_agrees_with_a_plain_loop(lists: list[list[int]], k: float) -> None:
     given_state = state(**{f"s{n}": ranked(*chunks) for n, chunks in enumerate(lists)})
     expected: dict[int, float] = {}
     for chunks in lists:
@@ -99,7 +84,7 @@ def test_agrees_with_a_plain_loop(lists: list[list[int]], k: float) -> None:
     assert np.all(np.diff(ranking.scores) <= 0)
 
 
-def test_chunks_of_a_document_share_its_rank() -> None:
+def test_fuse_chunks_of_a_document_share_its_rank() -> None:
     documents = Ranking.ordered([4, 5, 6, 0, 1], [2.0, 2.0, 2.0, 1.0, 1.0], of_documents=True)
     scores = fuse(state(documents=documents, dense=ranked(1)), k=1.0)
     assert scores == pytest.approx({4: 1 / 2, 5: 1 / 2, 6: 1 / 2, 0: 1 / 3, 1: 1 / 3 + 1 / 2})
@@ -125,7 +110,7 @@ LEXICAL = scored(c2=12.0, c4=3.0)
         ("three_sigma", {1: 0.5 + 0.2 / np.sqrt(0.96), 2: 0.5, 3: 0.5 - 0.2 / np.sqrt(0.96)}, {2: 4 / 6, 4: 2 / 6}),
     ],
 )
-def test_scores_are_normalised_and_weighed(norm: str, dense: dict[int, float], lexical: dict[int, float]) -> None:
+def test_fuse_normalises_and_weighs_scores(norm: str, dense: dict[int, float], lexical: dict[int, float]) -> None:
     """What a source did not return has what its last hit has, or nothing."""
     found = state(dense=DENSE, lexical=LEXICAL)
     for missing, of_dense, of_lexical in (("lowest", dense[3], lexical[4]), ("nothing", 0.0, 0.0)):
@@ -134,19 +119,19 @@ def test_scores_are_normalised_and_weighed(norm: str, dense: dict[int, float], l
         assert scores == pytest.approx(expected, abs=1e-6)
 
 
-def test_sources_may_be_normalised_each_in_its_way() -> None:
+def test_fuse_normalises_sources_separately() -> None:
     found = state(dense=DENSE, lexical=LEXICAL)
     mixed = fuse(found, method="convex", norms={"lexical": "theoretical"}, missing="nothing")
     assert mixed == pytest.approx({1: 0.5, 2: 0.25 + 0.5, 3: 0.0, 4: 0.125})
 
 
-def test_dbsf_is_convex_within_three_sigma() -> None:
+def test_fuse_by_dbsf_is_convex_within_three_sigma() -> None:
     found = state(dense=DENSE, lexical=LEXICAL)
     assert fuse(found, method="dbsf", norm="z") == fuse(found, method="convex", norm="three_sigma")
 
 
 @pytest.mark.parametrize(("norm", "value"), [("min_max", 1.0), ("theoretical", 1.0), ("z", 0.0), ("three_sigma", 0.5)])
-def test_equal_scores(norm: str, value: float) -> None:
+def test_fuse_normalises_equal_scores(norm: str, value: float) -> None:
     assert fuse(state(dense=scored(c1=0.1, c2=0.1, c3=0.1)), method="convex", norm=norm) == dict.fromkeys(
         (1, 2, 3), value
     )
@@ -165,7 +150,7 @@ class Knows(Retriever):
         return np.array([{1: 7.5, 3: 1.5}[chunk] for chunk in chunks.tolist()])
 
 
-def test_exact_scores_continue_the_scale() -> None:
+def test_fuse_continues_the_scale_with_exact_scores() -> None:
     """12 is 1 and 3 is 0, so 7.5 is a half and 1.5 a sixth below nothing; dense cannot score others: its lowest."""
     fusion = Fuse(method="convex", missing="exact", sources=(Knows(),))
     ranking = fusion.fuse(state(dense=DENSE, lexical=LEXICAL), INDEX)

@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import Filters
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.links import FollowLinks
@@ -25,21 +24,21 @@ def neighbours(stage: FollowLinks, given, index) -> dict[int, float]:
     return dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
 
 
-def test_links_are_followed_both_ways_for_one_hop(state, chain) -> None:
+def test_follow_links_both_ways_for_one_hop(state, chain) -> None:
     assert neighbours(Every(), state(dense=[1]), chain) == {0: 1.0, 2: 1.0}
 
 
-def test_a_neighbour_gets_the_rank_of_its_best_seed(state, chain) -> None:
+def test_follow_links_ranks_a_neighbour_with_its_best_seed(state, chain) -> None:
     # e first (no links), then d (neighbour c, 1/2), then a (neighbour b, 1/3)
     assert neighbours(Every(), state(dense=[4, 3, 0]), chain) == pytest.approx({2: 1 / 2, 1: 1 / 3})
 
 
-def test_every_further_hop_costs_the_factor(state, chain) -> None:
+def test_follow_links_every_further_hop_costs_the_factor(state, chain) -> None:
     assert neighbours(Every(hops=2), state(dense=[0]), chain) == {1: 1.0, 2: 0.5}
     assert neighbours(Every(hops=3), state(dense=[0]), chain) == {1: 1.0, 2: 0.5, 3: 0.25}
 
 
-def test_the_half_of_seed_001_is_a_weight_in_fusion(state, chain) -> None:
+def test_follow_links_weighs_half_in_fusion_as_in_seed_001(state, chain) -> None:
     # seed 001, end to end: a neighbour alone in the graph's list gets 0.5 * 1/(60+1) = 0.0082
     (after,) = Every()([state(dense=[0])], chain)
     assert after.weights == {"graph": 0.5}
@@ -49,22 +48,22 @@ def test_the_half_of_seed_001_is_a_weight_in_fusion(state, chain) -> None:
     )
 
 
-def test_multiplies_the_weight_of_a_navigational_query(state, chain) -> None:
+def test_follow_links_multiplies_the_weight_of_a_navigational_query(state, chain) -> None:
     (after,) = Every()([state(dense=[0]).with_weight("graph", 1.5)], chain)
     assert after.weights == {"graph": 0.75}
 
 
-def test_only_the_first_seeds_are_followed(state, chain) -> None:
+def test_follow_links_of_the_first_seeds_only(state, chain) -> None:
     assert neighbours(Every(seeds=1), state(dense=[4, 3]), chain) == {}
     assert neighbours(Every(seeds=2), state(dense=[4, 3]), chain) == {2: 0.5}
 
 
-def test_seeds_come_from_all_sources_by_best_rank(state, chain) -> None:
+def test_follow_links_takes_seeds_from_all_sources(state, chain) -> None:
     # d is first in lexical, a second in dense: both sources are searched, ranks 1 for e and d (chunk numbers decide)
     assert neighbours(Every(seeds=2), state(dense=[4, 0], lexical=[3]), chain) == {2: 1.0}
 
 
-def test_a_document_of_many_chunks_takes_one_place(state, handmade, page) -> None:
+def test_follow_links_counts_a_document_once(state, handmade, page) -> None:
     angles = [0, 80, 40, 10, 60]
     vectors = [(math.cos(math.radians(a)), math.sin(math.radians(a))) for a in angles]
     index = handmade([page("a", links=["long"]), page("long", ("p", "q", "r", "s"))], vectors)
@@ -74,7 +73,7 @@ def test_a_document_of_many_chunks_takes_one_place(state, handmade, page) -> Non
     assert neighbours(Every(), state(dense=[0], lexical=[4]), index) == {0: 0.5, 4: 1.0}
 
 
-def test_neighbours_are_a_bounded_share_of_all_hits(state, handmade, page) -> None:
+def test_follow_links_bounds_the_share_of_neighbours(state, handmade, page) -> None:
     pages = [page("hub", ("p", "q", "r", "s"), links=[f"n{n}" for n in range(6)]), *(page(f"n{n}") for n in range(6))]
     index = handmade(pages)
     given = state(dense=[0, 1, 2], lexical=[3, 0])  # four hits: with two more, a third are neighbours
@@ -83,42 +82,26 @@ def test_neighbours_are_a_bounded_share_of_all_hits(state, handmade, page) -> No
     assert [len(neighbours(FollowLinks(share=share), given, index)) for share in (0, 0.19, 1)] == [0, 1, 6]
 
 
-def test_only_documents_that_nobody_found_unless_all_are_asked_for(state, chain) -> None:
+def test_follow_links_adds_only_new_documents_by_default(state, chain) -> None:
     given = state(dense=[1], lexical=[0])
     assert neighbours(Every(new_only=True), given, chain) == {2: 0.5}
     assert neighbours(Every(), given, chain) == {0: 0.5, 1: 1.0, 2: 0.5}
 
 
-def test_a_neighbour_without_chunks_is_passed_over(state, handmade, page) -> None:
+def test_follow_links_skips_a_neighbour_without_chunks(state, handmade, page) -> None:
     index = handmade([page("a", links=["empty", "b"]), page("empty", ()), page("b")])
     assert neighbours(Every(), state(dense=[0]), index) == {1: 1.0}
 
 
-def test_filters_hold_for_neighbours(state, handmade, page) -> None:
+def test_follow_links_keeps_filters(state, handmade, page) -> None:
     index = handmade([page("a", links=["b", "c"]), page("b"), page("c", tags=["auth/tokens"])])
     given = replace(state(dense=[0]), filters=Filters(tags=("auth",)))
     assert neighbours(Every(), given, index) == {2: 1.0}
 
 
-def test_nothing_found_has_no_neighbours(state, chain) -> None:
+def test_follow_links_takes_no_hits(state, chain) -> None:
     assert neighbours(Every(), state(dense=[]), chain) == {}
 
 
-def test_the_defaults_are_those_of_the_seed() -> None:
+def test_follow_links_has_the_defaults_of_the_seed() -> None:
     assert (FollowLinks().factor, FollowLinks().hops) == (0.5, 1)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"factor": 1.5}, r"factor must be between 0 and 1, got 1\.5"),
-        ({"factor": float("nan")}, r"factor"),
-        ({"hops": 0}, r"hops must be between 1 and 3, got 0"),
-        ({"hops": 4}, r"hops must be between 1 and 3, got 4"),
-        ({"seeds": 0}, r"seeds must be at least 1"),
-        ({"share": 1.1}, r"share must be between 0 and 1, got 1\.1"),
-    ],
-)
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        FollowLinks(**parameters)

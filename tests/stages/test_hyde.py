@@ -2,9 +2,7 @@
 
 from types import SimpleNamespace
 
-import pytest
-
-from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.errors import ModelError
 from ragbench.base.types import Query, QueryState
 from ragbench.models.chat import ChatSpec
 from ragbench.search.stages.expand import SupposeAnswer
@@ -36,18 +34,18 @@ def asked(hypothesis: str | None = None) -> QueryState:
     return QueryState(Query("q", "How do I add a new tool?", hypothesis))
 
 
-def test_the_one_of_the_topic_is_taken() -> None:
+def test_hyde_takes_the_hypothesis_of_the_topic() -> None:
     (after,) = SupposeAnswer()([asked(GIVEN)], None)
     assert after.texts == {"hypothesis": GIVEN}
     assert after.notes == (f"hypothesis, the one given: {GIVEN}",)
 
 
-def test_the_text_of_the_command_line_comes_first() -> None:
+def test_hyde_prefers_the_text_of_the_command_line() -> None:
     (after,) = SupposeAnswer(text="Mine.", endpoint=ENDPOINT, model="m")([asked(GIVEN)], Chat())
     assert after.texts == {"hypothesis": "Mine."}
 
 
-def test_the_endpoint_is_asked_last() -> None:
+def test_hyde_asks_the_endpoint_last() -> None:
     index = Chat()
     stage = SupposeAnswer(endpoint=ENDPOINT, model="m", prompt="Q {query} {x}", timeout_s=2.0, max_tokens=9)
     states = stage([asked(), asked(GIVEN), asked("  ")], index)
@@ -56,18 +54,18 @@ def test_the_endpoint_is_asked_last() -> None:
     assert index.specs[0] == ChatSpec(ENDPOINT, "m", 2.0, 9, 0.0, None)
 
 
-def test_a_failing_endpoint_falls_back_to_the_query_and_says_so() -> None:
+def test_hyde_falls_back_to_the_query() -> None:
     (after,) = SupposeAnswer(endpoint=ENDPOINT, model="m")([asked()], Chat(None))
     assert after.texts == {}
     assert after.notes == ("no hypothesis, the query itself is embedded: the chat endpoint gave no text",)
 
 
-def test_without_anything_the_query_is_embedded() -> None:
+def test_hyde_without_a_hypothesis_embeds_the_query() -> None:
     (after,) = SupposeAnswer()([asked()], None)
     assert after.texts == {}
 
 
-def test_finds_what_the_hypothesis_describes(index) -> None:
+def test_hyde_finds_what_the_hypothesis_describes(index) -> None:
     query = Query(
         "q", "What do I have to do here?", "The mast has no power because the breaker at its foot has tripped."
     )
@@ -77,18 +75,3 @@ def test_finds_what_the_hypothesis_describes(index) -> None:
     )
     assert "breaker" in index.chunks.text(supposed)
     assert plain != supposed
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"text": " "}, r"text must not be blank"),
-        ({"prompt": "no place"}, r"prompt must hold \{query\}"),
-        ({"endpoint": "ftp://x", "model": "m"}, "must begin with http:// or https://"),
-        ({"endpoint": ENDPOINT}, "model must name a model of the endpoint"),
-        ({"endpoint": ENDPOINT, "model": "m", "timeout_s": 0.0}, "timeout_s must be above 0"),
-    ],
-)
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        SupposeAnswer(**parameters)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.base.errors import ConfigError
 from ragbench.search.stages.redundancy import Diversify, _marginal_order
 
 RELEVANCE = np.array([1.0, 0.9, 0.5])
@@ -25,7 +24,7 @@ SIMILARITY = np.array([[1.0, 0.95, 0.1], [0.95, 1.0, 0.2], [0.1, 0.2, 1.0]], dty
         (0.0, [0, 2, 1], [1.0, 0.9, 0.05]),  # diversity alone: 1 - .1, then 1 - .95
     ],
 )
-def test_by_hand(weight: float, order: list[int], scores: list[float]) -> None:
+def test_mmr_by_hand(weight: float, order: list[int], scores: list[float]) -> None:
     found, values = _marginal_order(RELEVANCE, SIMILARITY, weight)
     assert found == order
     assert values == pytest.approx(scores)
@@ -48,7 +47,7 @@ def seed_mmr(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> li
 
 
 @given(st.integers(1, 12), st.floats(0, 1), st.integers(0, 10_000))
-def test_agrees_with_the_loop_of_the_seed_and_never_grows(n: int, weight: float, seed: int) -> None:
+def test_mmr_agrees_with_the_loop_of_the_seed_and_never_grows(n: int, weight: float, seed: int) -> None:
     chance = np.random.default_rng(seed)
     vectors = chance.standard_normal((n, 4))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -64,7 +63,7 @@ def unit(*degrees: float) -> list[tuple[float, float]]:
     return [(math.cos(math.radians(a)), math.sin(math.radians(a))) for a in degrees]
 
 
-def test_scales_relevance_and_diversifies(state, handmade, page) -> None:
+def test_mmr_scales_relevance_and_diversifies(state, handmade, page) -> None:
     # fused .03, .02, .01 scale to 1, .5, 0. Vectors at 0, 1 and 90 degrees. With 0.5: second is
     # .5*.5 + .5*(1-.99985) = .25 against 0 + .5*1 = .5.
     index = handmade([page("a", ("x", "y", "z"))], unit(0, 1, 90))
@@ -75,20 +74,20 @@ def test_scales_relevance_and_diversifies(state, handmade, page) -> None:
     assert given_state.fused.chunks.tolist() == [0, 1, 2]
 
 
-def test_scores_may_be_taken_as_they_are(state, handmade, page) -> None:
+def test_mmr_takes_scores_as_they_are(state, handmade, page) -> None:
     # calibrated .9 and .6, at right angles: .7*.9 + .3 = .93 and .7*.6 + .3 = .72
     index = handmade([page("a", ("x", "y"))], unit(0, 90))
     (after,) = Diversify(scale="score")([state(fused=[(0, 0.9), (1, 0.6)])], index)
     assert after.fused.scores.tolist() == pytest.approx([0.93, 0.72])
 
 
-def test_opposite_vectors_count_as_unlike_not_as_more_than_that(state, handmade, page) -> None:
+def test_mmr_counts_opposite_vectors_as_unlike(state, handmade, page) -> None:
     index = handmade([page("a", ("x", "y"))], unit(0, 180))
     (after,) = Diversify(lambda_=0.0)([state(fused=[(0, 0.9), (1, 0.6)])], index)
     assert after.fused.scores.tolist() == [1.0, 1.0]
 
 
-def test_no_candidates_one_and_equal_ones(state, handmade, page) -> None:
+def test_mmr_takes_no_one_and_equal_candidates(state, handmade, page) -> None:
     index = handmade([page("a", ("x", "y", "z"))], unit(0, 0, 0))
     nothing, one, equal = Diversify()(
         [state(fused=[]), state(fused=[(1, 0.2)]), state(fused=[(2, 0.4), (0, 0.4), (1, 0.4)])], index
@@ -100,7 +99,7 @@ def test_no_candidates_one_and_equal_ones(state, handmade, page) -> None:
     assert equal.fused.scores.tolist() == pytest.approx([1.0, 0.7, 0.7])
 
 
-def test_hits_beyond_the_candidates_follow(state, handmade, page) -> None:
+def test_mmr_hits_beyond_the_candidates_follow(state, handmade, page) -> None:
     index = handmade([page("a", ("w", "x", "y", "z"))], unit(0, 0, 90, 0))
     hits = [(0, 0.9), (1, 0.8), (2, 0.7), (3, 0.6)]
     (after,) = Diversify(candidates=2)([state(fused=hits)], index)
@@ -109,7 +108,7 @@ def test_hits_beyond_the_candidates_follow(state, handmade, page) -> None:
     assert after.fused.scores.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_lambda_by_query_class(state, handmade, page) -> None:
+def test_mmr_lambda_by_query_class(state, handmade, page) -> None:
     from dataclasses import replace
 
     index = handmade([page("a", ("x", "y", "z"))], unit(0, 1, 90))
@@ -119,20 +118,5 @@ def test_lambda_by_query_class(state, handmade, page) -> None:
     assert [each.fused.chunks.tolist() for each in stage(states, index)] == [[0, 1, 2], [0, 1, 2], [0, 2, 1]]
 
 
-def test_the_default_is_that_of_the_seed() -> None:
+def test_mmr_has_the_default_of_the_seed() -> None:
     assert Diversify().lambda_ == 0.7
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"lambda_": 1.3}, r"lambda_ must be between 0 and 1, got 1\.3"),
-        ({"lambda_": float("nan")}, r"lambda_"),
-        ({"candidates": 0}, r"candidates must be at least 1, got 0"),
-        ({"by_class": {"factual": -0.1}}, r"by_class\.factual must be between 0 and 1, got -0\.1"),
-        ({"by_class": {"factal": 0.5}}, r"by_class names 'factal'"),
-    ],
-)
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        Diversify(**parameters)

@@ -49,7 +49,7 @@ def pages(handmade, page, tmp_path: Path):
     return made
 
 
-def test_trees_add_to_the_fused_score(pages, state) -> None:
+def test_rank_adds_trees_to_the_fused_score(pages, state) -> None:
     # Fused: one 1, its second chunk .9, key rotation .8, lamps .5; from 0 to 1: 1, .6, 0 by document.
     # Trees: one -1, key rotation +1, lamps -1 +.5. With a prior of 2: one 1, key rotation 2.2, lamps -.5.
     (after,) = Rank(MODEL, prior=2.0)([state("rotate a key", fused=[(0, 1.0), (1, 0.9), (2, 0.8), (3, 0.5)])], pages)
@@ -59,7 +59,7 @@ def test_trees_add_to_the_fused_score(pages, state) -> None:
     assert after.fused.scores.tolist() == pytest.approx(squashed)
 
 
-def test_hits_below_the_depth_stay_below(pages, state) -> None:
+def test_rank_keeps_hits_below_the_depth_below(pages, state) -> None:
     (after,) = Rank(MODEL, prior=0.0, depth=2)(
         [state("rotate a key", fused=[(3, 1.0), (0, 0.9), (2, 0.8), (1, 0.5)])], pages
     )
@@ -67,14 +67,14 @@ def test_hits_below_the_depth_stay_below(pages, state) -> None:
 
 
 @pytest.mark.parametrize("low", [0.0, -0.5])
-def test_hits_below_the_depth_may_have_no_score_above_zero(pages, state, low: float) -> None:
+def test_rank_takes_hits_below_the_depth_without_score(pages, state, low: float) -> None:
     fused = [(3, 1.0), (0, 0.9), (2, max(low, 0.0)), (1, low)]
     (after,) = Rank(MODEL, prior=0.0, depth=2)([state("rotate a key", fused=fused)], pages)
     assert after.fused.chunks.tolist() == [3, 0, 2, 1]
     assert after.fused.scores[2] == after.fused.scores[3] == after.fused.scores[1]
 
 
-def test_a_source_that_is_not_searched_found_nothing(pages, state) -> None:
+def test_rank_reads_a_source_that_is_not_searched_as_empty(pages, state) -> None:
     """Bundles have trees as text, and requests may ask for words or meaning alone."""
     fused, model = [(0, 1.0), (3, 0.5)], MODEL.replace("cover.title", "dense.norm")
     (without,) = Rank(model)([state("rotate", fused=fused)], pages)
@@ -85,12 +85,12 @@ def test_a_source_that_is_not_searched_found_nothing(pages, state) -> None:
         Rank(MODEL.replace("cover.title", "charm"))
 
 
-def test_no_hits_stay_none(pages, state) -> None:
+def test_rank_takes_no_hits(pages, state) -> None:
     (after,) = Rank(MODEL)([state("rotate", fused=[])], pages)
     assert len(after.fused) == 0
 
 
-def test_features_worked_by_hand(pages, state) -> None:
+def test_rank_features_worked_by_hand(pages, state) -> None:
     wanted = features.names(["lexical"])
     one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
     found, rows = rows_of(one, pages, wanted, 10)
@@ -113,7 +113,7 @@ def test_features_worked_by_hand(pages, state) -> None:
     assert value["document.chunks"] == [1, 1, 2]
 
 
-def test_a_model_may_read_any_features_in_any_order(pages, state) -> None:
+def test_rank_reads_features_in_any_order(pages, state) -> None:
     everything = features.names(["lexical"])
     some = ("links.in", "lexical.rank", "cover.title", "fused.score")
     one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
@@ -122,13 +122,13 @@ def test_a_model_may_read_any_features_in_any_order(pages, state) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "the", "zebras", "rotate"])
-def test_queries_of_few_words_have_all_features(pages, state, query: str) -> None:
+def test_rank_queries_of_few_words_have_all_features(pages, state, query: str) -> None:
     rows = rows_of(state(query, fused=[(2, 1.0), (0, 0.5)], lexical=[]), pages, features.names(["lexical"]), 10)[1]
     assert rows.shape == (2, len(features.names(["lexical"])))
     assert np.isfinite(rows).all()
 
 
-def test_trees_of_one_leaf_add_a_constant() -> None:
+def test_rank_trees_of_one_leaf_add_a_constant() -> None:
     alone = MODEL.partition("Tree=1")[0].replace("num_leaves=2", "num_leaves=1")
     for name in ("split_feature=0", "threshold=0.5", "decision_type=2", "left_child=-1", "right_child=-2"):
         alone = alone.replace(name, name.partition("=")[0] + "=")
@@ -138,7 +138,7 @@ def test_trees_of_one_leaf_add_a_constant() -> None:
     assert trees.parse(mixed)(np.array([[0.0, 2.0], [1.0, 0.0]])).tolist() == [-0.25, 1.25]
 
 
-def test_relative_features_worked_by_hand(pages, state) -> None:
+def test_rank_relative_features_worked_by_hand(pages, state) -> None:
     # One links to both others, key rotation to lamps. Fused, from 0 to 1: key rotation 1, lamps 1/3, one 0.
     wanted = ("links.near", "links.votes", "document.share", "links.in.percentile", "fused.score.gap", "links.in")
     one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
@@ -153,20 +153,20 @@ def test_relative_features_worked_by_hand(pages, state) -> None:
     assert value["fused.score.gap"] == pytest.approx([0, -0.5, -0.75])
 
 
-def test_only_links_between_candidates_count(pages, state) -> None:
+def test_rank_counts_links_between_candidates_only(pages, state) -> None:
     one = state("rotate a key", fused=[(3, 1.0), (2, 0.5)])
     found, rows = rows_of(one, pages, ("links.near", "links.votes", "links.in"), 10)
     assert found.documents.tolist() == [2, 1]
     assert rows.tolist() == [[1, 0, 2], [0, 0, 1]]  # key rotation links to lamps, and its own score is the lowest
 
 
-def test_equal_values_share_their_percentile(pages, state) -> None:
+def test_rank_gives_equal_values_one_percentile(pages, state) -> None:
     one = state("zebras", fused=[(2, 1.0), (3, 0.5), (0, 0.25)])
     rows = rows_of(one, pages, ("cover.title.percentile", "cover.title.gap"), 10)[1]
     assert rows.tolist() == [[0.5, 0], [0.5, 0], [0.5, 0]]
 
 
-def test_an_order_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranker_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "configuration", lambda: tmp_path)
     pinned_text.text_of.cache_clear()
     pinned_text.file_of("ranker", "mine").parent.mkdir()

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.stages.rerank import Rerank
 
@@ -50,7 +49,7 @@ def pairs(ranking) -> list[tuple[int, float]]:
     return list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
 
 
-def test_the_first_are_ordered_by_the_sigmoid_of_their_logits(state, index, fixed) -> None:
+def test_rerank_orders_the_first_by_sigmoid(state, index, fixed) -> None:
     (after,) = Rerank(depth=3, max_length=64, headings=False)([state(fused=[(0, 0.9), (1, 0.8), (2, 0.7)])], index)
     assert pairs(after.fused) == [
         (1, pytest.approx(sigmoid(2))),
@@ -60,7 +59,7 @@ def test_the_first_are_ordered_by_the_sigmoid_of_their_logits(state, index, fixe
     assert fixed.specs == [CrossEncoderSpec("ms-marco-MiniLM-L-12-v2", 64)]
 
 
-def test_the_rest_follows_below(state, index, fixed) -> None:
+def test_rerank_keeps_the_rest_below(state, index, fixed) -> None:
     # tail .4 and .2 times the last re-ranked score, sigmoid(-1) = .2689
     hits = [(0, 0.9), (1, 0.8), (2, 0.7), (3, 0.4), (4, 0.2)]
     (after,) = Rerank(depth=3, headings=False)([state(fused=hits)], index)
@@ -68,28 +67,28 @@ def test_the_rest_follows_below(state, index, fixed) -> None:
     assert fixed.asked == ["five", "six", "seven"]
 
 
-def test_the_seed_drops_the_rest(state, index) -> None:
+def test_rerank_drops_the_rest_as_the_seed(state, index) -> None:
     hits = [(0, 0.9), (1, 0.8), (2, 0.7), (3, 0.4)]
     (after,) = Rerank(depth=2, tail="drop")([state(fused=hits)], index)
     assert pairs(after.fused) == [(1, pytest.approx(sigmoid(2))), (0, pytest.approx(0.5))]
 
 
-def test_title_and_headings_are_read_before_the_passage(state, index, fixed) -> None:
+def test_rerank_reads_title_and_headings_before_the_passage(state, index, fixed) -> None:
     Rerank(depth=2)([state(fused=[(1, 0.9), (0, 0.8)])], index)
     assert fixed.asked == ["a\n\nsix", "a\n\nfive"]
 
 
-def test_scores_above_one_in_the_rest_are_scaled_down(state, index) -> None:
+def test_rerank_scales_down_scores_above_one(state, index) -> None:
     (after,) = Rerank(depth=1)([state(fused=[(0, 9.0), (1, 4.0), (2, 2.0)])], index)
     assert [score for _, score in pairs(after.fused)] == pytest.approx([0.5, 0.5, 0.25])
 
 
-def test_logits_where_the_sigmoid_is_one_keep_their_order(state, index) -> None:
+def test_rerank_keeps_the_order_of_large_logits(state, index) -> None:
     (after,) = Rerank()([state(fused=[(5, 0.9), (4, 0.8), (3, 0.7)])], index)
     assert after.fused.chunks.tolist() == [4, 5, 3]
 
 
-def test_blend_fuses_the_orders_before_and_after(state, index) -> None:
+def test_rerank_blend_fuses_the_orders_before_and_after(state, index) -> None:
     # before 5, 6, 7 (chunks 0, 1, 2), after 1, 0, 2. 61/2 * (1/61 + 1/62) = .99194 for both, 61/2 * 2/63 = .96825
     (after,) = Rerank(depth=3, blend=True)([state(fused=[(0, 0.9), (1, 0.8), (2, 0.7)])], index)
     assert pairs(after.fused) == [
@@ -99,21 +98,21 @@ def test_blend_fuses_the_orders_before_and_after(state, index) -> None:
     ]
 
 
-def test_blend_gives_one_to_what_is_first_in_both(state, index) -> None:
+def test_rerank_blend_gives_one_to_what_is_first_in_both(state, index) -> None:
     (after,) = Rerank(depth=2, blend=True, k=0)([state(fused=[(1, 0.9), (0, 0.8)])], index)
     assert pairs(after.fused) == [(1, pytest.approx(1.0)), (0, pytest.approx(0.5))]
 
 
-def test_nothing_to_rank_loads_no_model(state, handmade, page) -> None:
+def test_rerank_without_hits_loads_no_model(state, handmade, page) -> None:
     (after,) = Rerank()([state(fused=[])], handmade([page("a")]))  # an index without cross_encoder
     assert len(after.fused) == 0
 
 
-def test_the_defaults_are_those_of_the_decision() -> None:
+def test_rerank_has_the_decided_defaults() -> None:
     assert (Rerank().depth, Rerank().max_length) == (10, 256)
 
 
-def test_the_real_model_puts_the_answer_first(state, index_with_models) -> None:
+def test_rerank_real_model_puts_the_answer_first(state, index_with_models) -> None:
     texts = index_with_models.chunks.texts()
     right = next(n for n, text in enumerate(texts) if "locked for fifteen minutes" in text)
     others = [n for n in range(len(texts)) if n != right][:4]
@@ -129,23 +128,7 @@ def index_with_models(make_index):
     return make_index()
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"depth": 0}, r"depth must be at least 1, got 0"),
-        ({"max_length": 7}, r"max_length must be between 8 and 512, got 7"),
-        ({"max_length": 513}, r"max_length"),
-        ({"k": -1.0}, r"k must be at least 0, got -1"),
-        ({"k": float("nan")}, r"k"),
-        ({"model": " "}, r"model must name a folder, a bundled model or owner/model of the hub, got ' '"),
-    ],
-)
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        Rerank(**parameters)
-
-
-def test_a_clear_lead_is_not_read(state, index, fixed) -> None:
+def test_rerank_skips_a_clear_lead(state, index, fixed) -> None:
     stage = Rerank(depth=3, headings=False, gap=0.1)
     close, clear, single = stage(
         [state(fused=[(0, 0.9), (1, 0.82)]), state(fused=[(0, 0.9), (1, 0.8)]), state(fused=[(0, 0.9)])], index

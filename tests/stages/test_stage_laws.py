@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import importlib
-import math
-import pkgutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +24,6 @@ from hypothesis import strategies as st
 import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages
 import ragbench.search.stages
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, short_digest
 from ragbench.base.types import Query, QueryState
 from ragbench.config import choices as config_choices
@@ -40,6 +36,7 @@ from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm, execute
 from ragbench.search.engine.pipeline import start
 from ragbench.search.stages.stage import Retriever, Stage
+from tests.stage_classes import stage_classes
 
 PACKAGE = str(Path(ragbench.__path__[0]))
 WITH_STAGES = sorted(
@@ -106,14 +103,14 @@ every_stage = pytest.mark.parametrize("cases", CASES, indirect=True, ids=id_of)
 
 
 @every_stage
-def test_length_and_order_are_kept(cases) -> None:
+def test_stage_keeps_length_and_order(cases) -> None:
     for stage, states, index in cases:
         assert [each.query for each in stage(states, index)] == [each.query for each in states]
         assert stage([], index) == []
 
 
 @every_stage
-def test_what_is_given_is_not_changed(cases) -> None:
+def test_stage_does_not_change_its_input(cases) -> None:
     for stage, states, index in cases:
         before = copy.deepcopy(states)
         stage(states, index)
@@ -121,7 +118,7 @@ def test_what_is_given_is_not_changed(cases) -> None:
 
 
 @every_stage
-def test_a_batch_gives_what_single_queries_give(cases) -> None:
+def test_stage_treats_a_batch_as_single_queries(cases) -> None:
     for stage, states, index in cases:
         together = stage(states, index)
         assert together == [stage([each], index)[0] for each in states]
@@ -129,13 +126,13 @@ def test_a_batch_gives_what_single_queries_give(cases) -> None:
 
 
 @every_stage
-def test_the_answer_is_always_the_same(cases) -> None:
+def test_stage_is_deterministic(cases) -> None:
     for stage, states, index in cases:
         assert stage(states, index) == stage(states, index) == copy.deepcopy(stage)(states, index)
 
 
 @every_stage
-def test_describes_itself_and_has_a_fingerprint(cases) -> None:
+def test_stage_describes_itself_and_has_a_fingerprint(cases) -> None:
     for stage, _, _ in cases:
         assert isinstance(stage, Stage)
         assert stage.describe().strip()
@@ -144,7 +141,7 @@ def test_describes_itself_and_has_a_fingerprint(cases) -> None:
 
 
 @every_stage
-def test_rankings_are_sound(cases) -> None:
+def test_stage_gives_sound_rankings(cases) -> None:
     for stage, states, index in cases:
         for after in stage(states, index):
             for ranking in [*after.rankings.values(), *([after.fused] if after.fused is not None else [])]:
@@ -154,7 +151,7 @@ def test_rankings_are_sound(cases) -> None:
 
 
 @every_stage
-def test_nothing_guaranteed_is_dropped(cases) -> None:
+def test_stage_drops_no_guaranteed_hit(cases) -> None:
     for stage, states, index in cases:
         for state in states:
             if state.fused is None or not len(state.fused):
@@ -166,7 +163,7 @@ def test_nothing_guaranteed_is_dropped(cases) -> None:
 
 
 @every_stage
-def test_questions_decide_the_answers_of_retrievers(cases) -> None:
+def test_retriever_depends_on_its_questions_only(cases) -> None:
     for stage, states, index in cases:
         if isinstance(stage, Retriever):
             for state in states:
@@ -196,7 +193,7 @@ def bare() -> Models:
     [pytest.param(case, marks=[pytest.mark.slow] * (id_of(case) == "p6=on")) for case in (*CASES, *ASKING)],
     ids=lambda case: f"{id_of(case)}{':asks' * (case in ASKING)}",
 )
-def test_a_query_that_is_forgotten_takes_the_same_work_again(case, make_index, bare, monkeypatch) -> None:
+def test_stage_repeats_the_work_for_a_forgotten_query(case, make_index, bare, monkeypatch) -> None:
     """The functions that run are counted: what anything but `QueryCache` kept of the first ask would be missing."""
     overrides, group = case
     prompts: list[str] = []
@@ -245,7 +242,7 @@ def calls(stage: Stage, states: list[QueryState], index: object) -> Counter[str]
     return counted
 
 
-def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeypatch) -> None:
+def test_stage_memory_saves_work_until_it_is_forgotten(make_index, bare, monkeypatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(EndpointModel, "complete", lambda self, prompt: asked.append(prompt) or "lamps")
     index = make_index().with_models(bare)
@@ -263,44 +260,9 @@ def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeyp
     assert again["ragbench.extras.systems.parts.scan.ScanIndex._in_content"] == 0
 
 
-def classes() -> list[type]:
-    # Arms that ask a search elsewhere have no index to obey laws over; tests/extras/remote/live has their tests.
-    modules = [
-        importlib.import_module(f"{package.__name__}.{each.name}")
-        for package in (ragbench.search.stages, ragbench.extras.fit.stages, ragbench.extras.systems.stages)
-        for each in pkgutil.iter_modules(package.__path__)
-    ]
-    return [
-        cls
-        for module in modules
-        for cls in vars(module).values()
-        if isinstance(cls, type) and cls.__module__ == module.__name__ and dataclasses.is_dataclass(cls)
-    ]
-
-
-def test_every_stage_can_be_configured() -> None:
+def test_stages_can_all_be_configured() -> None:
     configured = {type(stage) for overrides, _ in CASES for _, _, stage in stages_of(composed(*overrides))}
-    assert {cls.__name__ for cls in classes()} == {cls.__name__ for cls in configured}
-
-
-NUMBERS = [
-    pytest.param(cls, field.name, id=f"{cls.__name__}.{field.name}")
-    for cls in classes()
-    for field in dataclasses.fields(cls)
-    if field.type in ("float", "int") and field.default is not dataclasses.MISSING
-]
-
-
-@pytest.mark.parametrize(("cls", "name"), NUMBERS)
-def test_what_is_no_number_or_absurd_is_refused_by_name(cls: type, name: str) -> None:
-    types = {field.name: field.type for field in dataclasses.fields(cls)}
-    absurd = [float("nan")] if (cls.__name__, name) == ("Calibrate", "threshold") else [float("nan"), -1e9]
-    for value in absurd:
-        if types[name] == "int" and math.isnan(value):
-            continue
-        with pytest.raises(ConfigError, match=name.removesuffix("_")) as caught:
-            cls(**{name: value})
-        assert "\n" not in str(caught.value)
+    assert {cls.__name__ for cls in stage_classes()} == {cls.__name__ for cls in configured}
 
 
 # Subsets of switches ------------------------------------------------------------------------------------------------
@@ -344,7 +306,7 @@ def overrides(draw: st.DrawFn) -> tuple[str, ...]:
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(words=overrides())
-def test_invariants_hold_for_every_subset_of_switches(words: tuple[str, ...], make_index) -> None:
+def test_pipeline_of_every_subset_of_switches_keeps_invariants(words: tuple[str, ...], make_index) -> None:
     settings_ = composed(*words)
     index = make_index(settings_.index)
     states = settings_.pipeline(QUERIES, index)

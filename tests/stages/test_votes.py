@@ -41,13 +41,13 @@ def meaning(state, cosine: float):
         ({"dense": [0], "lexical": [0], "code": [0]}, 3 / 61, 1.0),  # more than two are more sure
     ],
 )
-def test_one_list_compares_with_two(state, index, sources, unanimous: float, factor: float) -> None:
+def test_votes_make_one_list_comparable_with_two(state, index, sources, unanimous: float, factor: float) -> None:
     (fused,) = Fuse()([state(**sources)], index)
     assert fused.unanimous == pytest.approx(unanimous)
     assert agreement.scale_factor(fused, index, 2, {}) == pytest.approx(factor)
 
 
-def test_weights_of_one_list_do_not_make_it_two(state, index) -> None:
+def test_votes_weights_of_one_list_do_not_make_it_two(state, index) -> None:
     # P3 makes the only list 1.3/61: its first hit is as sure as without P3
     (fused,) = Fuse()([state(dense=[0]).with_weight("dense", 1.3)], index)
     assert agreement.scale_factor(fused, index, 2, {}) * fused.fused.scores[0] == pytest.approx(2 / 61)
@@ -55,7 +55,7 @@ def test_weights_of_one_list_do_not_make_it_two(state, index) -> None:
 
 # the median is 0.5, the median absolute deviation 0.1, and 0.5 + 2 * 1.4826 * 0.1 = 0.7965
 @pytest.mark.parametrize(("cosine", "factor"), [(0.79, 1.0), (0.80, 2.0)])
-def test_vectors_alone_count_where_they_stand_out_from_noise(state, index, cosine: float, factor: float) -> None:
+def test_votes_vectors_alone_count_where_they_stand_out_from_noise(state, index, cosine: float, factor: float) -> None:
     (fused,) = Fuse()([meaning(state, cosine)], index)
     assert agreement.scale_factor(fused, index, 2, NOISE) == pytest.approx(factor)
     (calibrated,) = CalibrateByCurve((0.0, 0.0328), (0.0, 0.6), lists=2, noise=NOISE)([fused], index)
@@ -66,7 +66,7 @@ def test_vectors_alone_count_where_they_stand_out_from_noise(state, index, cosin
 
 
 @pytest.mark.parametrize(("cosine", "first"), [(0.79, 1 / 61), (0.80, 2 / 61)])
-def test_weights_links_and_boosts_add_nothing_to_one_list(state, index, cosine: float, first: float) -> None:
+def test_votes_weights_links_and_boosts_add_nothing_to_one_list(state, index, cosine: float, first: float) -> None:
     # P3 gives vectors 1.3, links and a recent date add more: the first hit is as sure as without them
     found = meaning(state, cosine).with_weight("dense", 1.3).with_ranking("graph", Ranking.ordered([1, 0], [1, 0.5]))
     (fused,) = Fuse()([found], index)
@@ -74,17 +74,17 @@ def test_weights_links_and_boosts_add_nothing_to_one_list(state, index, cosine: 
     assert agreement.scale_factor(boosted, index, 2, NOISE) * boosted.fused.scores[0] == pytest.approx(first)
 
 
-def test_two_lists_are_absolute_whatever_links_add(state, index) -> None:
+def test_votes_two_lists_are_absolute_whatever_links_add(state, index) -> None:
     (fused,) = Fuse()([state(dense=[0, 1], lexical=[1], graph=[0]).with_weight("dense", 1.3)], index)
     assert agreement.scale_factor(fused, index, 2, NOISE) == 1.0
 
 
-def test_fused_scores_are_left_as_they_are(state, index) -> None:
+def test_votes_leave_fused_scores_unchanged(state, index) -> None:
     (fused,) = Fuse(method="convex")([state(dense=[0, 1])], index)
     assert (fused.unanimous, agreement.scale_factor(fused, index, 2, NOISE)) == (0.0, 1.0)
 
 
-def test_noise_is_read_only_where_another_source_could_find_nothing() -> None:
+def test_votes_noise_is_read_only_where_another_source_could_find_nothing() -> None:
     def parts(*words: str) -> frozenset[str]:
         return dict(composition.compose([*words, "calibration=table"]).pipeline)["calibration"].needs
 
@@ -94,7 +94,7 @@ def test_noise_is_read_only_where_another_source_could_find_nothing() -> None:
     assert parts(own) == {"noise", "encoder", "noise:mini", "encoder:mini"}
 
 
-def test_noise_of_a_real_index(make_index) -> None:
+def test_votes_noise_of_a_real_index(make_index) -> None:
     index = make_index(composition.compose([]).index)
     vectors = index.encoder.encode_queries(["how many schedules may an account have", "zzz qqq"])
     every = np.arange(index.chunks.n_retrievable, dtype=np.int32)

@@ -15,7 +15,7 @@ NAMES = ("authentication", "security", "api-reference", "oauth-guide", "deployme
 NOW, DAY = 1_770_000_000.0, 86_400.0
 
 
-def test_from_rankings_to_confidences(state, handmade, page) -> None:
+def test_pipeline_by_hand_from_rankings_to_confidences(state, handmade, page) -> None:
     ages = (90, 90, 180, 5, 90)
     index = handmade([page(name, modified=NOW - age * DAY) for name, age in zip(NAMES, ages, strict=True)])
     given = (

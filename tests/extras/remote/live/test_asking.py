@@ -41,7 +41,7 @@ def test_post_request_has_the_query_in_its_body(server) -> None:
 
 
 @pytest.mark.parametrize(("status", "again"), [(503, True), (429, True), (404, False), (302, False)])
-def test_only_passing_failures_are_tried_again(server, status: int, again: bool) -> None:
+def test_client_retries_passing_failures_only(server, status: int, again: bool) -> None:
     server.failures = [(status, {"Retry-After": "2", "Location": "/elsewhere"})]
     with pytest.raises(RequestFailed) as raised:
         client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)("x", 1)

@@ -103,7 +103,7 @@ def test_log_that_cannot_be_written_is_refused_at_once_and_later_reported_once(t
     assert len(caplog.records) == 1
 
 
-def test_nothing_is_logged_by_default() -> None:
+def test_log_is_off_by_default() -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
     assert parser.parse_args(["bundle"]).log is None

@@ -2,7 +2,6 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.extras.systems.stages.librarian import AverageScores
 
@@ -40,8 +39,3 @@ def test_average_scores_one_source_alone_keeps_its_scores(state) -> None:
     )
     assert averaged(state()) == {}
     assert averaged(state().with_ranking("dense", Ranking.empty())) == {}
-
-
-def test_average_scores_negative_weight_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"weights\.dense must be at least 0, got -1"):
-        AverageScores(weights={"dense": -1})

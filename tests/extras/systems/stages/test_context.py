@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import Filters
 from ragbench.extras.systems.librarian_chunking import LibrarianFixedChunker
 from ragbench.extras.systems.stages.librarian import AddNeighbours
@@ -59,8 +58,3 @@ def test_texts_are_joined_without_repeating_what_overlaps(make_index) -> None:
     assert "".join(whole.split()) == "".join(document.text.split())
     assert _join_texts(table, [start]) == table.text(start)
     assert _join_texts(table, [start, stop - 1]) == f"{table.text(start)}\n\n{table.text(stop - 1)}"
-
-
-def test_context_neighbours_are_not_negative() -> None:
-    with pytest.raises(ConfigError, match=r"neighbours must be at least 0, got -1"):
-        AddNeighbours(-1)

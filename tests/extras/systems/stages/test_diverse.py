@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench.base.errors import ConfigError
 from ragbench.extras.systems.stages.adjust import KeepDiverse
 
 
@@ -36,8 +35,3 @@ def test_keep_diverse_as_many_hits_and_documents_as_can_be(documents: list[int],
     keep = KeepDiverse(top_k=top_k).select(np.array(documents, dtype=np.int32))
     assert keep.sum() == min(top_k, len(documents))
     assert len({d for d, k in zip(documents, keep, strict=True) if k}) == min(top_k, len(set(documents)))
-
-
-def test_keep_diverse_top_k_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match=r"top_k must be at least 1, got 0"):
-        KeepDiverse(top_k=0)

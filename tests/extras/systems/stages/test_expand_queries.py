@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.errors import ModelError
 from ragbench.base.types import ExpandedQuery
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.models.access import Models
@@ -111,21 +111,6 @@ def test_expand_queries_only_the_first_1000_characters_are_read(state) -> None:
 def test_expand_queries_defaults_are_those_of_the_seed() -> None:
     expand = ExpandQueries()
     assert (expand.max_variants, expand.min_term_length, expand.cache_size, expand.endpoint) == (3, 2, 100, None)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"max_variants": 11}, "max_variants must be between 0 and 10, got 11"),
-        ({"min_term_length": 0}, "min_term_length must be at least 1"),
-        ({"cache_size": 0}, "cache_size"),
-        ({"prompt": "ask"}, "prompt must hold {query}"),
-        ({"endpoint": "http://localhost/v1"}, "model must name a model of the endpoint"),
-    ],
-)
-def test_expand_queries_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        ExpandQueries(**parameters)
 
 
 def test_expand_queries_prefers_terms_of_the_caller(state) -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.extras.systems.stages.adjust import BoostFolder
 
 
@@ -58,12 +57,3 @@ def test_folder_boost_says_why(state, index) -> None:
 def test_folder_boost_defaults_are_those_of_the_seed() -> None:
     stage = BoostFolder()
     assert (stage.min_docs, stage.min_ratio, stage.max_factor) == (2, 0.4, 1.15)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [({"min_docs": 0}, "min_docs"), ({"min_ratio": 1.1}, "min_ratio"), ({"max_factor": 0.9}, "max_factor")],
-)
-def test_folder_boost_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"{said}"):
-        BoostFolder(**parameters)

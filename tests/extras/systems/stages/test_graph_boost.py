@@ -2,7 +2,6 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.extras.systems.stages.adjust import BoostConnected
 
 
@@ -56,12 +55,3 @@ def test_graph_boost_says_why(state, index) -> None:
 def test_graph_boost_defaults_are_those_of_the_seed() -> None:
     stage = BoostConnected()
     assert (stage.max_candidates, stage.strength, stage.max_factor) == (20, 0.1, 1.15)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [({"max_candidates": 0}, "max_candidates"), ({"strength": -1}, "strength"), ({"max_factor": 0.5}, "max_factor")],
-)
-def test_graph_boost_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"{said}"):
-        BoostConnected(**parameters)

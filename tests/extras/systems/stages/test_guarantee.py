@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import ExpandedQuery, Filters, Query
 from ragbench.config import composition
 from ragbench.config.settings import Settings
@@ -116,19 +115,6 @@ def test_filters_hold_for_guaranteed_notes(state, index) -> None:
     given_ = replace(state("[[alpha]] #project", fused=[]), filters=Filters(tags=("other",)))
     assert after(GuaranteeNotes(), given_, index).fused.chunks.tolist() == [3]
     assert after(GuaranteeNotes(after="1970-01-01"), given_, index).fused.chunks.tolist() == [3]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"limit": 0}, "limit must be at least 1, got 0"),
-        ({"after": "soon"}, "after must be a date such as 2026-01-31, got 'soon'"),
-        ({"after": "2026-02-01", "before": "2026-01-01"}, "after must be earlier than before"),
-    ],
-)
-def test_guarantee_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        GuaranteeNotes(**parameters)
 
 
 # Properties over whole pipelines --------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench.base.errors import ConfigError
 from ragbench.extras.systems.stages.librarian import RerankByKeywords
 
 
@@ -86,15 +85,3 @@ def test_neighbours_that_are_returned_are_read(state, index) -> None:
 def test_keywords_defaults_are_those_of_the_seed() -> None:
     stage = RerankByKeywords()
     assert (stage.depth, stage.weight, stage.threshold, stage.cap, stage.min_length) == (50, 0.3, 0.1, 5, 2)
-
-
-@pytest.mark.parametrize("name", ["depth", "cap", "min_length"])
-def test_keywords_counts_must_be_positive(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name} must be at least 1, got 0"):
-        RerankByKeywords(**{name: 0})
-
-
-@pytest.mark.parametrize("name", ["weight", "threshold"])
-def test_shares_lie_between_0_and_1(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name} must be between 0 and 1, got 1.5"):
-        RerankByKeywords(**{name: 1.5})

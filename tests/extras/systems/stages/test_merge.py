@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import ExpandedQuery, Ranking
 from ragbench.extras.systems.stages.lexical_v3 import MergeScores
 
@@ -66,16 +65,3 @@ def test_merge_scores_nothing_found_and_cosines_below_zero(state, index) -> None
 def test_merge_scores_defaults_are_those_of_the_seed() -> None:
     stage = MergeScores()
     assert (stage.lexical_weight, stage.dense_weight, stage.tag_match_boost) == (1.0, 1.0, 1.1)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"lexical_weight": -1}, "lexical_weight"),
-        ({"dense_weight": -1}, "dense_weight"),
-        ({"tag_match_boost": 0.9}, "tag_match_boost must be at least 1"),
-    ],
-)
-def test_merge_scores_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        MergeScores(**parameters)

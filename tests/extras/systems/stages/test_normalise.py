@@ -2,7 +2,6 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.extras.systems.stages.adjust import NormaliseScores
 
@@ -30,16 +29,3 @@ def test_normalise_fused_ranking_after_fusion_and_no_other_source(state) -> None
     (after,) = NormaliseScores()([given], None)
     assert after.fused.scores.tolist() == pytest.approx([0.98, 0.02])
     assert after.rankings == given.rankings
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"low": -0.1}, "low"),
-        ({"low": 0.5, "high": 0.5}, "high"),
-        ({"high": 1.1}, "high"),
-    ],
-)
-def test_normalise_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        NormaliseScores(**parameters)

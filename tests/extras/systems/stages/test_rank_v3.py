@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import ExpandedQuery, Filters
 from ragbench.extras.systems.stages.lexical_v3 import RankCandidates
 
@@ -78,16 +77,3 @@ def test_rank_v3_says_which_fields_match(state, index) -> None:
 def test_rank_v3_defaults_are_those_of_the_seed() -> None:
     assert RankCandidates().depth == 3 * 30
     assert RankCandidates().weights == {"title": 5, "tags": 4, "heading": 2.5, "path": 1.5, "body": 1}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"depth": 0}, "depth must be at least 1"),
-        ({"weights": {"colour": 1}}, "weights names 'colour', which must be one of title"),
-        ({"weights": {"body": -1}}, "weights.body must be at least 0"),
-    ],
-)
-def test_rank_v3_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        RankCandidates(**parameters)
