@@ -85,7 +85,7 @@ def test_configuration_page_has_every_switch_with_its_parameters() -> None:
     for group in switches:
         section = re.split(r"^##", page.partition(f"\n### {group.name}\n")[2], maxsplit=1, flags=re.M)[0]
         for parameter in group.parameters:
-            assert f"| `{parameter.key}` | `{parameter.short}` |" in section, parameter
+            assert f"`{parameter.key}={parameter.short}`" in section and parameter.comment in section, parameter
     text = (ROOT / "docs" / "optional-features.md").read_text(encoding="utf-8")
     effects = text.partition("<!-- effects -->")[2].partition("<!-- end of effects -->")[0]
     proposals = [group.name for group in switches if group.name in switch_names.ALIASES]

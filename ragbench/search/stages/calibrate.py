@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
-@option("calibration", 'Sigmoid confidence, absolute: the formula of source 001, "Score Calibration".')
+@option("calibration", "Absolute confidence 1 / (1 + exp(-steepness * (score - threshold))), a sigmoid (source 001).")
 @dataclass(frozen=True)
 class Calibrate(Reorder):
     """Sigmoid of the fused score: 1 / (1 + exp(-steepness * (score - threshold))), seed 001 "Score Calibration".
