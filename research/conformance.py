@@ -25,7 +25,8 @@ it.
 
 The source documents describe three search systems: 000, 001 and 003 mcp-markdown-ragdocs, 002 the lexical search v3 of
 a plugin, 004 Librarian. A requirement is *done* if the presets of its source do what it says and the named tests show
-it. The others *differ*, with a reason, and a row in [decisions](decisions.md)."""
+it; the file names the tests of each row. The others *differ*, with a reason. [Decisions](decisions.md) has the choices
+that no source document makes."""
 
 AUDITED = {"000": 177, "001": 69, "002": 58, "003": 35, "004": 61, "the task": 25}
 """How many requirements an independent reader of each seed listed, numbered through in this order."""
@@ -36,7 +37,7 @@ class Requirement:
     """A requirement of a seed: `seed` is its number and section, `says` the requirement in other words.
 
     `covers` are the numbers of requirements of the independent list (`AUDITED`) that it answers. `tests` are files of
-    tests. `differs` says why ragbench differs, `decision` names the row of the decisions.
+    tests. `differs` says why ragbench differs.
     """
 
     id: str
@@ -46,7 +47,6 @@ class Requirement:
     covers: tuple[int, ...] = ()
     tests: tuple[str, ...] = ()
     differs: str = ""
-    decision: str = ""
 
     @property
     def state(self) -> str:
@@ -78,6 +78,7 @@ def document(requirements: Sequence[Requirement]) -> str:
         "## Groups",
         _groups(requirements),
         "## Differences",
+        "In italics what a source document requires, then what ragbench does, and why.",
         _differences(requirements),
     ]
     return "\n\n".join(parts) + "\n"
@@ -131,26 +132,18 @@ def has_evidence(differs: str) -> bool:
 
 
 def _groups(requirements: Sequence[Requirement]) -> str:
-    """A row for each group of requirements: how many are done, how many differ, and which tests show them."""
-    lines = ["| requirements | source | done | differ | shown by |", "| --- | --- | ---: | ---: | --- |"]
+    """A row for each group of requirements: how many are done and how many differ."""
+    lines = ["| requirements | source | done | differ |", "| --- | --- | ---: | ---: |"]
     for title in dict.fromkeys(row.section for row in requirements):
         rows = [row for row in requirements if row.section == title]
         states = [row.state for row in rows]
-        files = dict.fromkeys(path for row in rows for path in row.tests)
-        shown = ", ".join(f"`{path.removeprefix('tests/')}`" for path in files)
-        counts = " | ".join(str(states.count(state)) for state in ("done", "differs"))
-        lines.append(f"| {title} | {rows[0].seed} | {counts} | {shown} |")
+        lines.append(f"| {title} | {rows[0].seed} | {states.count('done')} | {states.count('differs')} |")
     return "\n".join(lines)
 
 
 def _differences(requirements: Sequence[Requirement]) -> str:
-    lines = ["| id | requirement | what ragbench does, and why |", "| --- | --- | --- |"]
-    lines += [f"| `{row.id}` | {_cell(row.says)} | {_cell(row.differs)} |" for row in requirements if row.differs]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    """A line for each difference: the requirement, then what ragbench does and why."""
+    return "\n".join(f"- `{row.id}`: *{row.says}* {row.differs}" for row in requirements if row.differs)
 
 
 def _requirement(row: Mapping[str, Any], section: Mapping[str, Any], path: Path) -> Requirement:
@@ -161,13 +154,9 @@ def _requirement(row: Mapping[str, Any], section: Mapping[str, Any], path: Path)
             **{**row, **{name: tuple(row.get(name, ())) for name in ("covers", "tests")}},
         )
     except TypeError as error:
-        raise ConfigError(
-            f"{path}, row {row.get('id')}: {error}; a row has id, covers, says, tests, differs, decision"
-        ) from None
+        raise ConfigError(f"{path}, row {row.get('id')}: {error}; a row has id, covers, says, tests, differs") from None
     if not one.differs and not one.tests:
         raise ConfigError(f"{path}, row {one.id}: name a test that shows it, or state why it differs")
-    if bool(one.differs) != bool(one.decision):
-        raise ConfigError(f"{path}, row {one.id}: differs and decision go together")
     return one
 
 

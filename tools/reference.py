@@ -1,8 +1,8 @@
 """Write the generated reference pages: python tools/reference.py [FOLDER]     default: docs
 
 `command-line.md` has every command with its arguments, from the parsers; `configuration.md` every option with its keys;
-`python-api.md` the names that `ragbench` gives, with their signatures and the first sentence of their docstrings. `tests/docs` compares the
-pages with these functions.
+`python-api.md` the names that `ragbench` gives, with signatures and the first sentence of their docstrings.
+`tests/docs` compares the pages with these functions.
 """
 
 from __future__ import annotations

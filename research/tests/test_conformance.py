@@ -12,23 +12,12 @@ from research.conformance import AUDITED, FILE, Requirement, audited, has_eviden
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = read()
-DECISIONS = set(
-    re.findall(
-        r"^\| ([^|]+?) \|",
-        (ROOT / "docs" / "research" / "decisions.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-)
 
 
 def test_conformance_rows_name_existing_files_of_tests() -> None:
     missing = [(row.id, path) for row in ROWS for path in row.tests if not (ROOT / path).is_file()]
     assert missing == []
     assert {row.id for row in ROWS for path in row.tests if not path.rpartition("/")[2].startswith("test_")} == set()
-
-
-def test_conformance_difference_names_its_decision() -> None:
-    assert [row.id for row in ROWS if row.differs and row.decision not in DECISIONS] == []
 
 
 def test_conformance_difference_is_measured_or_quoted() -> None:
@@ -82,7 +71,6 @@ def test_conformance_every_seed_has_rows() -> None:
     ("row", "said"),
     [
         ("{id: a, says: b}", "row a: name a test"),
-        ("{id: a, says: b, differs: c}", "differs and decision go together"),
         ("{id: a, says: b, why: c}", "a row has id, covers, says"),
         ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows with the id a"),
     ],
