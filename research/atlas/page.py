@@ -87,16 +87,7 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.DataFrame:
-    """The effects of changes on real user questions: a row for every site, a column for every change."""
-    import pandas as pd
-
-    columns = {
-        change: atlas.rows(change, base, "people", learned=True).set_index("collection")["effect"] for change in named
-    }
-    frame = pd.DataFrame({change: column for change, column in columns.items() if len(column)})
-    table = frame.sort_index().map(lambda value: "" if value != value else f"{value:+.3f}")
-    return table.reset_index(names="site")
+_COLUMNS = ["change", "change of nDCG@10", "helps", "by site", ""]
 
 
 def write(atlas: Atlas, docs: Path) -> list[Path]:
@@ -138,19 +129,20 @@ def picture(atlas: Atlas) -> str:
 def findings(atlas: Atlas) -> str:
     """Return the short table of docs/findings.md: the thirteen on user questions."""
     frame = people(atlas)
-    frame = frame[frame["change"].isin([f"`{name}`" for name in (*_PROPOSALS, "graph", "community")])]
-    table = frame[["change", "sites", "questions", "change of nDCG@10", "helps", ""]]
+    table = frame.loc[frame["change"].isin(_alone()), _COLUMNS]
     names = {f"`{number}`": f"`{number}` ({name})" for number, name in ALIASES.items()}
     return markdown(table.assign(change=table["change"].replace(names)))
 
 
 def proposals(atlas: Atlas) -> str:
-    """Return the tables of docs/research/proposals.md: proposals and their variants on user questions, also by site."""
+    """Return the table of docs/research/proposals.md: the proposals with other parameters, on user questions."""
     frame = people(atlas)
     variants = frame["change"].str.strip("`").str.match(r"(p\d+|graph|community|baseline$|\w+_only$)")
-    columns = ["change", "sites", "change of nDCG@10", "helps", "by site", ""]
-    by_site = _people_by_site(atlas, [*_PROPOSALS, "graph", "community"])
-    return "\n\n".join([markdown(frame.loc[variants, columns]), "By site:", markdown(by_site)])
+    return markdown(frame.loc[variants & ~frame["change"].isin(_alone()), _COLUMNS])
+
+
+def _alone() -> list[str]:
+    return [f"`{name}`" for name in (*_PROPOSALS, "graph", "community")]
 
 
 def page(atlas: Atlas) -> str:
