@@ -145,13 +145,15 @@ def _topics(text: str) -> str:
 def effects(verdicts: Mapping[str, pd.DataFrame]) -> str:
     """Return the table of docs/optional-features.md: a row for each measured switch, a column for each ablation.
 
-    `verdicts` are verdict tables by the head of their column.
+    `verdicts` are verdict tables by the head of their column; that of `ragdocs` is in the reference results only.
     """
     import pandas as pd
 
+    verdicts = {head: frame for head, frame in verdicts.items() if head != _RAGDOCS}
     rows = [
         {
             "option": f"`{label(group.name)}`",
+            "what it does": re.sub(r" \(sources? [^)]*\)", "", group.description),
             **{head: _effect(frame, group.name) for head, frame in verdicts.items()},
         }
         for group in config_choices.read().switches
@@ -318,6 +320,7 @@ EXAMPLES = """examples:
 """
 
 # By the head of its column in the table of effects: the title of the ablation, and its command.
+_RAGDOCS = "alone on `ragdocs`"
 _ABLATIONS = {
     "on top of all others": (
         "Leaving each proposal out of `all`, test split",
@@ -327,7 +330,7 @@ _ABLATIONS = {
         "Adding each proposal to `baseline`, test split",
         ("exp=baseline", "design=add_one", "split=test"),
     ),
-    "alone on `ragdocs`": (
+    _RAGDOCS: (
         "Adding each proposal to `ragdocs`, test split",
         ("exp=ragdocs", "design=add_one", "split=test"),
     ),

@@ -27,15 +27,17 @@ LEFT_OUT = pd.DataFrame(
 ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
 VERDICTS = {"on top of all others": LEFT_OUT, "alone on `baseline`": ADDED}
 P6 = (
-    "| `p6 rerank` | +0.049 [+0.017, +0.079], +0.061, +131.0 ms, **adopt** "
+    "| `p6 rerank` | Re-rank the first results with a cross-encoder. "
+    "| +0.049 [+0.017, +0.079], +0.061, +131.0 ms, **adopt** "
     "| -0.008 [-0.040, +0.025], +0.061, +131.0 ms, **inconclusive** |"
 )
 
 
 def test_reference_effects_have_every_measured_switch() -> None:
     head, _, *rows = effects(VERDICTS).splitlines()
-    assert head == "| option | on top of all others | alone on `baseline` |"
-    assert rows == [P6, "| `p8 dedup` | -0.016 [-0.031, -0.004], -0.2 ms, **inconclusive** |  |"]
+    assert head == "| option | what it does | on top of all others | alone on `baseline` |"
+    p8 = "Drop equal texts, then paraphrases; limit results per document"
+    assert rows == [P6, f"| `p8 dedup` | {p8}. | -0.016 [-0.031, -0.004], -0.2 ms, **inconclusive** |  |"]
 
 
 def test_reference_effects_are_refused_without_the_ablations_or_the_marks(
