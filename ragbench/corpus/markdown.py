@@ -38,6 +38,8 @@ _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|\{
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:")
 _LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
+_SIGNS = {"table": "|", "reference": "]:", "html_block": "<", "blockquote": ">"}
+"""Rules of blocks, and what a text must hold for one of them to match anything."""
 _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 
 
@@ -97,7 +99,8 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
 def blocks_of(text: str, mdx: bool) -> tuple[Sequence[Token], dict[str, object]]:
     """The blocks of a text and the links that it defines; of a page without edits they are asked for twice."""
     environment: dict[str, object] = {}
-    return parser(mdx).parse(text, environment), environment
+    needed = tuple(rule for rule, sign in _SIGNS.items() if sign in text)
+    return parser(mdx, needed).parse(text, environment), environment
 
 
 def module_lines(text: str, tokens: Sequence[Token], mdx: bool = False) -> Iterator[tuple[int, int]]:
@@ -201,6 +204,25 @@ def _fence_and_its_end(state: StateBlock, start: int, end: int, silent: bool) ->
     return True
 
 
+def _plain_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A paragraph whose lines all begin with a letter: no other rule matches it, and most text looks like this."""
+    if state.is_code_block(start):
+        return False
+    last = start
+    while last < end and not state.isEmpty(last):
+        if not state.src[state.bMarks[last] + state.tShift[last]].isalpha():
+            return False
+        last += 1
+    if not silent:
+        state.line = last
+        state.push("paragraph_open", "p", 1).map = [start, last]
+        token = state.push("inline", "", 0)
+        token.content = state.getLines(start, last, state.blkIndent, False).strip()
+        token.map, token.children = [start, last], []
+        state.push("paragraph_close", "p", -1)
+    return True
+
+
 def _mkdocs_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A line such as `!!! note` or `=== "Tab"` with the lines below it that are indented by four more columns."""
     if state.is_code_block(start):
@@ -265,8 +287,8 @@ def _hashtag(state: StateInline, silent: bool) -> bool:
 
 
 @cache
-def parser(mdx: bool = False) -> MarkdownIt:
-    """The parser of blocks, which leaves inline text alone."""
+def parser(mdx: bool = False, needed: tuple[str, ...] = tuple(_SIGNS)) -> MarkdownIt:
+    """The parser of blocks, which leaves inline text alone, with the `needed` ones of the rules in `_SIGNS`."""
     made = MarkdownIt("commonmark").enable("table")
     # Inline text is parsed on demand: two thirds of all texts hold neither link nor tag.
     made.core.ruler.disable(["inline", "text_join"])
@@ -274,8 +296,8 @@ def parser(mdx: bool = False) -> MarkdownIt:
     made.block.ruler.at("html_block", _html_but_components, {"alt": ["paragraph", "reference", "blockquote"]})
     made.block.ruler.at("reference", _definition_but_footnote, {"alt": []})
     made.block.ruler.before("fence", "mkdocs", _mkdocs_block, {"alt": ["paragraph", "blockquote", "list"]})
-    if mdx:
-        made.disable("code")
+    made.block.ruler.before("table", "plain", _plain_paragraph, {"alt": []})
+    made.disable([rule for rule in _SIGNS if rule not in needed] + ["code"] * mdx)
     made.inline.ruler.before("link", "wikilink", _wikilink)
     made.inline.ruler.before("link", "hashtag", _hashtag)
     # Keep destinations as written: nothing here follows them.

@@ -7,12 +7,14 @@ Code is left alone. docs/documents-and-queries.md lists what is text, structure,
 from __future__ import annotations
 
 import html
+import io
 import math
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
 
@@ -25,7 +27,7 @@ _SUSPICIOUS = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """A page without any of this is text as it stands."""
-_CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
 _DESTINATION = re.compile(r"(?<=\]\()[ \t]*<[^<>\n]*>")
 _PLUG_IN_DATA = frozenset({"dataview", "dataviewjs", "tasks", "compressed-json"})  # code fences of Obsidian's plug-ins
 
@@ -47,6 +49,8 @@ _MARGIN = re.compile(r"^[ \t]*(?=(#{1,6}[ \t]|`{3}|~{3})?)", re.MULTILINE)
 _BYTES = re.compile(
     r"[A-Za-z0-9+/=_-]{160,}|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?", re.MULTILINE
 )
+_WIDE = 60  # characters of a line of base64
+_ENCODED = re.compile(r".*?[A-Za-z0-9+/=_-]{160}|[A-Za-z0-9+/]{60,76}\Z")  # a word in such bytes
 _ENTROPY = 4.0  # bits a character, for signs of base64: it has about 6, words joined by signs less
 _ENTROPY_HEXADECIMAL = 3.5  # of 4
 
@@ -98,7 +102,7 @@ def visible(text: str, mdx: bool = False) -> Page:
 
 def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     """The edits of everything but tags, and the text with `_` for code and for all that has been read."""
-    starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]
+    starts = [0, *accumulate(map(len, io.StringIO(text))), len(text)]
     tokens, _ = blocks_of(text, mdx)
     edits = [Edit(starts[begin], starts[end], "", "module") for begin, end in module_lines(text, tokens, mdx)]
     code = [(edit.start, edit.end) for edit in edits]
@@ -112,16 +116,19 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             for match in _MARGIN.finditer(text, starts[token.map[0]], starts[token.map[1]]):
                 if match[0] or match[1]:
                     edits.append(Edit(*match.span(), "\\" if match[1] else ""))
-    edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match[0])]
+    if any(len(word) >= _WIDE and _ENCODED.match(word) for word in text.split()):
+        edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match[0])]
     masked = _masked(text, sorted(code))
     masked = _masked(masked, (match.span() for match in _CODE_SPAN.finditer(masked)))
-    for match in _HEADING_ID.finditer(masked):
+    for match in _HEADING_ID.finditer(masked) if "{" in masked else ():
         line = masked[masked.rfind("\n", 0, match.start()) + 1 : match.start()]
         if line.lstrip(" \t>").startswith("#") or _UNDERLINE.match(masked, match.end()):
             edits.append(Edit(*match.span(), "", "", tuple(_ID.findall(match[0]))))
             masked = _masked(masked, [match.span()])
-    for pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
-        if pattern is _EXPRESSION[0]:
+    for sign, pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
+        if sign not in masked:
+            continue
+        if becomes is _string:
             masked = _COMPONENT.sub(lambda match: re.sub(_BRACES, _signs, match[0]), masked)
         spans = []
         for match in pattern.finditer(masked):
@@ -129,7 +136,9 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             edits.append(Edit(*match.span(), becomes(written), kind))
             spans.append(match.span())
         masked = _masked(masked, spans)
-    return edits, _masked(masked, (match.span() for match in _DESTINATION.finditer(masked)))
+    if "](" in masked:
+        masked = _masked(masked, (match.span() for match in _DESTINATION.finditer(masked)))
+    return edits, masked
 
 
 def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -143,7 +152,7 @@ def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _signs(text: str | re.Match[str]) -> str:
-    return re.sub(r"[^\n]", "_", text if isinstance(text, str) else text[0])
+    return "\n".join("_" * len(line) for line in (text if isinstance(text, str) else text[0]).split("\n"))
 
 
 def _is_bytes(text: str) -> bool:
@@ -193,30 +202,41 @@ def _character(match: re.Match[str]) -> str:
     return match[0] if shown in "<>&*_`[]|#\\" or len(shown) > 2 else " " if shown.isspace() else shown
 
 
-def _rule(pattern: str, kind: str, becomes: Callable[[re.Match[str]], str] = _nothing, flags: int = 0) -> _Rule:
-    return re.compile(pattern, re.MULTILINE | flags), becomes, kind
+def _string(match: re.Match[str]) -> str:
+    """The text of an expression of MDX that is a string, `{"text"}`."""
+    return "".join(re.findall(r"^\{\s*[\"'`](.*)[\"'`]\s*\}$", match[0]))
 
 
-_Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str], str]
+def _rule(
+    sign: str, pattern: str, kind: str, becomes: Callable[[re.Match[str]], str] = _nothing, flags: int = 0
+) -> _Rule:
+    return sign, re.compile(pattern, re.MULTILINE | flags), becomes, kind
+
+
+_Rule = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str], str]
 _RULES: tuple[_Rule, ...] = (
-    _rule(r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
-    _rule(r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[ \t]*\n.*?%%", "comment", flags=re.DOTALL),
-    _rule(r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}|\{%-?\s*comment\b.*?\bendcomment\s*-?%\}", "comment", flags=re.DOTALL),
-    _rule(r"<(script|style)\b[^<>]*>.*?</\1\s*>", "invisible", flags=re.DOTALL | re.IGNORECASE),
-    _rule(r"<\?.*?\?>|<![A-Za-z\[][^>]*>", "invisible", flags=re.DOTALL),
-    _rule(r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|[^\"])*?)/?[>%]\}\}", "template", _words_of_template, re.DOTALL),
-    _rule(r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|[^\"])*?)[-+]?%\}", "template", _words_of_template, re.DOTALL),
-    _rule(r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
-    _rule(r"^[ \t]*(?:--8<--.*|<<<[ \t].*|\{[*!] .* [*!]\})$", "include"),
-    _rule(r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
-    _rule(r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
-    _rule(r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?)?(?P<title>.*)$", "", _title_of_block),
-    _rule(r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
-    _rule(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
+    _rule("<!--", r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
+    _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[ \t]*\n.*?%%", "comment", flags=re.DOTALL),
+    _rule(
+        "{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}|\{%-?\s*comment\b.*?\bendcomment\s*-?%\}", "comment", flags=re.DOTALL
+    ),
+    _rule("<", r"<(script|style)\b[^<>]*>.*?</\1\s*>", "invisible", flags=re.DOTALL | re.IGNORECASE),
+    _rule("<", r"<\?.*?\?>|<![A-Za-z\[][^>]*>", "invisible", flags=re.DOTALL),
+    _rule("{{", r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|[^\"])*?)/?[>%]\}\}", "template", _words_of_template),
+    _rule("{%", r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|[^\"])*?)[-+]?%\}", "template", _words_of_template),
+    _rule("{{", r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
+    _rule("--8<--", r"^[ \t]*--8<--.*$", "include"),
+    _rule("<<<", r"^[ \t]*<<<[ \t].*$", "include"),
+    _rule("{", r"^[ \t]*\{[*!] .* [*!]\}$", "include"),
+    _rule("[", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
+    _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
+    _rule(":::", r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?)?(?P<title>.*)$", "", _title_of_block),
+    _rule("data:", r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
+    _rule("&", r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
 )
-"""What stands between tags: a pattern, the kind of what is excluded, and what is shown instead."""
-_EXPRESSION = _rule(_BRACES, "template", lambda match: "".join(re.findall(r"^\{\s*[\"'`](.*)[\"'`]\s*\}$", match[0])))
-_ATTRIBUTES = _rule(r"\{:(?:[^{}\n\"]|\"[^\"]*\")*\}|(?<=[)`*_\]])\{[ \t]*[.#:][^{}\n]*\}", "")
+"""What stands between tags: a sign without which a text has none, a pattern, what is shown instead, and the kind."""
+_EXPRESSION = _rule("{", _BRACES, "template", _string)
+_ATTRIBUTES = _rule("{", r"\{:(?:[^{}\n\"]|\"[^\"]*\")*\}|(?<=[)`*_\]])\{[ \t]*[.#:][^{}\n]*\}", "")
 
 
 @dataclass(slots=True)
