@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -28,6 +28,7 @@ from ragbench.index.index import Index
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
+from ragbench.search.stages.stage import Stage
 
 pytest_plugins = ["tests.fixtures.clock", "tests.fixtures.exported", "tests.fixtures.stages"]
 
@@ -130,13 +131,10 @@ SECTION_QRELS = {
 
 
 @dataclass(frozen=True)
-class Idle:
+class Idle(Stage):
     """A stage after fusion that does nothing, for tests to give it something to do."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset()
-    forbids: ClassVar[Mapping[str, str]] = {}
 
     def __call__(self, states: Sequence[QueryState], index) -> list[QueryState]:
         return list(states)

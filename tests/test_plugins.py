@@ -106,6 +106,8 @@ def test_stage_function_names_the_refused_key(words: list[str], said: str) -> No
 def test_stage_refuses_functions_that_cannot_be_stages() -> None:
     with pytest.raises(ConfigError, match="must take"):
         ragbench.stage(lambda query: [])
+    with pytest.raises(ConfigError, match="must rename its parameter 'models'"):
+        ragbench.stage(lambda query, hits, models=2: [])
     with pytest.raises(ConfigError, match="not both"):
         ragbench.stage(before="cut", after="fuse")
     with pytest.raises(ConfigError, match="'mine' must be a stage, got function: decorate a function"):

@@ -103,7 +103,8 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
         A class named as the function: `demote_changelogs(factor=0.3)` is a stage for `Experiment.arms`.
 
     Raises:
-        ConfigError: The function has no `query` or `hits`, or a further parameter has no default.
+        ConfigError: The function has no `query` or `hits`; a further parameter has no default, or is named as a member
+            of `Stage`.
 
     Example:
         >>> import ragbench
@@ -120,6 +121,8 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     _, *rest = parameters = list(inspect.signature(function).parameters.values())
     if len(parameters) < 2 or any(parameter.default is inspect.Parameter.empty for parameter in rest[1:]):
         raise ConfigError(f"stage '{function.__name__}' must take (query, hits) and parameters with defaults")
+    if taken := [parameter.name for parameter in rest[1:] if hasattr(FunctionStage, parameter.name)]:
+        raise ConfigError(f"stage '{function.__name__}' must rename its parameter '{taken[0]}': every stage has one")
     code = extensions.code_digest(function)
     position: dict[str, Any] = {"after": after} if after else {"before": before or "cut"}
     fields = [

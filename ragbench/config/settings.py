@@ -25,7 +25,7 @@ from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
 from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
-from ragbench.search.stages.stage import Retriever, Stage, among
+from ragbench.search.stages.stage import Retriever, Stage
 
 _SOURCES = (RetrieveDense, RetrieveLexical)
 
@@ -44,7 +44,7 @@ class Settings:
         stages = tuple(self._stages())
         sources = tuple(stage for _, stage in stages if isinstance(stage, Retriever))
         modes = {mode: build(ModeSpec, node, f"modes.{mode}") for mode, node in self.config.get("modes", {}).items()}
-        return Pipeline(tuple((name, among(stage, sources)) for name, stage in stages), modes)
+        return Pipeline(tuple((name, stage.among(sources)) for name, stage in stages), modes)
 
     @cached_property
     def index(self) -> IndexSpec:
@@ -145,7 +145,7 @@ class Settings:
         for entry, node in active(self.config):
             stage = make({**node, "fields": self._fields(node)} if entry == "lexical" else node, entry)
             if not isinstance(stage, Stage):
-                raise ConfigError(f"{entry}._target_ is not a stage: {node['_target_']} lacks the stage protocol")
+                raise ConfigError(f"{entry}._target_ is not a stage: {node['_target_']} does not subclass Stage")
             yield entry, stage
 
     def _fields(self, node: Mapping[str, Any]) -> dict[str, float]:

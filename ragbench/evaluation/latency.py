@@ -29,7 +29,7 @@ from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.machine import WAITED, waited_ms
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
-from ragbench.search.stages.stage import Outside, Stage, wait
+from ragbench.search.stages.stage import Stage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,13 +161,12 @@ def measure(
 
 def _column(name: str, stage: Stage) -> str:
     """The name of a stage, marked for a live search elsewhere: its time includes the network."""
-    elsewhere = getattr(stage, "outside", False) and not getattr(stage, "in_process", False)
-    return f"{name} (end to end)" if elsewhere else name
+    return f"{name} (end to end)" if stage.outside and not stage.in_process else name
 
 
 def _ask(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
     """Run a stage; of a live search only the search itself, without locating its hits in the collection."""
-    return stage.ask(states, index) if isinstance(stage, Outside) else stage(states, index)
+    return stage.ask(states, index)
 
 
 def _without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
@@ -191,7 +190,7 @@ def time_new(arm: Arm, query: Query) -> list[float]:
 def time_query(arm: Arm, query: Query) -> list[float]:
     """Milliseconds of every stage and of the whole for one query."""
     for _, stage in arm.pipeline:
-        wait(stage)
+        stage.wait()
     clock = time.perf_counter_ns
     marks = [clock()]
     for _ in arm.pipeline.steps(start([query]), arm.index, _ask):

@@ -132,4 +132,4 @@ def test_contributing_stage_passes_its_test_and_is_ablated(tmp_path: Path) -> No
     python("-m", "pytest", "-q", "-p", "pytest_benchmark.plugin", "tests/stages/test_archive.py")
     output = python("-c", PLAN)
     assert output.startswith("('archive',) ")
-    assert output.count("demote archived x0.3") == 1
+    assert output.count("demote archived factor=0.3") == 1

@@ -13,7 +13,6 @@ from ragbench.search.stages.expand import SupposeAnswer
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.rerank import Rerank
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
-from ragbench.search.stages.stage import models_of
 
 HYBRID = (
     ("dense", RetrieveDense(depth=20)),
@@ -37,8 +36,8 @@ def test_pipeline_names_the_models_that_its_stages_use(index) -> None:
 
 def test_pipeline_has_the_model_of_an_endpoint() -> None:
     asking = SupposeAnswer(endpoint="http://127.0.0.1:9", model="m")
-    assert models_of(asking) == (ChatSpec("http://127.0.0.1:9", "m"),)
-    assert models_of(SupposeAnswer()) == models_of(Fuse()) == ()
+    assert asking.models == (ChatSpec("http://127.0.0.1:9", "m"),)
+    assert SupposeAnswer().models == Fuse().models == ()
 
 
 def test_pipeline_reads_as_a_sentence() -> None:

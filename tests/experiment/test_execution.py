@@ -22,19 +22,16 @@ TROUBLE = '''
 import os, signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+
+from ragbench.search.stages.stage import Stage
 
 @dataclass(frozen=True)
-class Trouble:
+class Trouble(Stage):
     """Note that it ran; the first `times` times, kill the process or raise."""
 
     folder: str
     times: int = 1
     kill: bool = False
-    needs: ClassVar = frozenset()
-    requires: ClassVar = frozenset()
-    provides: ClassVar = frozenset()
-    forbids: ClassVar = {}
 
     def __call__(self, states, index):
         marks = len(list(Path(self.folder).iterdir()))

@@ -10,7 +10,7 @@ NOW = 1_770_000_000.0
 
 
 def factors(ages_in_days: list[float], **parameters) -> list[float]:
-    return BoostRecent(**parameters).factors(NOW - DAY * np.array(ages_in_days), NOW).tolist()
+    return BoostRecent(**parameters).by_time(NOW - DAY * np.array(ages_in_days), NOW).tolist()
 
 
 def test_recency_tiers_of_the_seed() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -17,6 +16,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import QueryState
 from ragbench.commands import cli
 from ragbench.index.index import Index
+from ragbench.search.stages.stage import Stage
 
 DATA = Path(__file__).parents[1] / "data"
 COLD = {"cold ready", "cold first answer"}
@@ -28,15 +28,10 @@ def _cold(results: Results, arm: str) -> set[str]:
 
 
 @dataclass(frozen=True)
-class OnlyHere:
+class OnlyHere(Stage):
     """A stage that fails in other processes."""
 
     process: int
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset()
-    forbids: ClassVar[Mapping[str, str]] = {}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         if os.getpid() != self.process:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -17,24 +16,19 @@ from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.index.index import Index
 from ragbench.report import screen
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import Reorder, fused
 
 
 @dataclass(frozen=True)
-class OnlyFolder:
+class OnlyFolder(Reorder):
     """Keep the hits of one folder."""
 
     folder: str = "guides"
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({"fused"})
-    provides: ClassVar[frozenset[str]] = frozenset()
-    forbids: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        return [replace(state, fused=self._inside(fused(state), index)) for state in states]
-
-    def _inside(self, ranking: Ranking, index: Index) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
         kept = [n for n, chunk in enumerate(ranking.chunks) if index.chunks.docno(chunk).startswith(self.folder)]
         return Ranking.of(ranking.chunks[kept], ranking.scores[kept])
 

@@ -472,9 +472,10 @@ def _cautions(pipeline: Pipeline) -> list[str]:
             cautions.append(
                 f"{name} counts ages from the clock, so rankings change with time: set {name}.now to check them"
             )
-        remote = [spec.name for spec in getattr(stage, "models", ()) if is_endpoint(getattr(spec, "name", ""))]
-        if server := getattr(stage, "endpoint", None) or next(iter(remote), None):
-            cautions.append(f"{name} asks the server {server}, which is not part of the bundle")
+        for spec in stage.models:
+            local = isinstance(spec, CrossEncoderSpec) and not is_endpoint(spec.name)
+            server = spec.name if isinstance(spec, CrossEncoderSpec) else spec.endpoint
+            cautions += [] if local else [f"{name} asks the server {server}, which is not part of the bundle"]
     return cautions
 
 

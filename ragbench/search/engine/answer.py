@@ -19,7 +19,7 @@ from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.search.engine.snippet import highlights, snippet
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.stage import FAILURES, FallsBack, StateProperty
+from ragbench.search.stages.stage import FAILURES, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -128,10 +128,10 @@ def answer(
     except (ConfigError, TimeoutError):
         raise
     except FAILURES as error:
-        falls_back = next((stage for _, stage in pipeline if isinstance(stage, FallsBack)), None)
-        if falls_back is None:
+        fallback = _fallback(passed[0], pipeline, index, error)
+        if fallback is None:
             raise
-        final, explain = _fallback(passed[0], falls_back, pipeline, index, error), False
+        final, explain = fallback, False
     top_hits = hits(final, index, top_n)
     applied = [filters, *(stage for _, stage in pipeline)]
     return Answer(
@@ -160,10 +160,14 @@ def _retrieved_by(hit: Hit) -> Sequence[str]:
     return [f"{name} {rank.rank}" for name, rank in hit.explanation.sources.items()]
 
 
-def _fallback(state: QueryState, stage: FallsBack, pipeline: Pipeline, index: Index, error: Exception) -> QueryState:
-    """The hits of a stage's fallback, with those that other stages guarantee."""
+def _fallback(state: QueryState, pipeline: Pipeline, index: Index, error: Exception) -> QueryState | None:
+    """The hits of the first stage with a fallback, and those that other stages guarantee; None without a fallback."""
+    rankings = (stage.when_failed(state, index) for _, stage in pipeline)
+    ranking = next((ranking for ranking in rankings if ranking is not None), None)
+    if ranking is None:
+        return None
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
-    states: Sequence[QueryState] = [replace(state, fused=stage.when_failed(state, index)).with_note(note)]
+    states: Sequence[QueryState] = [replace(state, fused=ranking).with_note(note)]
     for _, next_stage in pipeline:
         if StateProperty.GUARANTEED in next_stage.provides:
             states = next_stage(states, index)
@@ -263,8 +267,7 @@ def _reasons(
     scores = (position.score for ranking in rankings if (position := _place(ranking, members)))
     reasons: dict[str, Any] = {"base_score": next(scores, score), "final_score": score}
     for (_, stage), states_before in zip(pipeline, passed, strict=False):
-        if hasattr(stage, "explain"):
-            reasons |= stage.explain(states_before, index, members[-1])
+        reasons |= stage.explain(states_before, index, members[-1])
     if chunk in passed[-1].guaranteed:
         reasons["source"] = passed[-1].guaranteed[chunk]
     return reasons

@@ -43,7 +43,7 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     if mode not in modes:
         raise ConfigError(f"mode {mode} cannot be used: this pipeline was made without a configuration of its modes")
     spec = modes[mode]
-    kinds = {getattr(stage, "by", None) for _, stage in stages}
+    kinds = {stage.by for _, stage in stages}
     for kind in ("words", "meaning") if spec.sources == "all" else (spec.sources,):
         if kind not in kinds:
             missing = "lexical" if kind == "words" else "dense"
@@ -51,16 +51,11 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     kept_stages = tuple((name, stage) for name, stage in stages if _takes_part(name, stage, spec))
     if not spec.rerank:
         return kept_stages
-    mode_stage = next((entry for entry in stages if _in_mode_alone(entry[1])), None)
+    mode_stage = next((entry for entry in stages if entry[1].in_mode_alone), None)
     reranked: Stages = plugins.required("rerank_by_keywords", f"mode {mode}")(kept_stages, mode_stage, spec.as_typed)
     return reranked
 
 
-def _in_mode_alone(stage: Stage) -> bool:
-    """Whether a stage re-ranks in the mode that asks for it, and takes part in no other."""
-    return getattr(stage, "in_mode_alone", False)
-
-
 def _takes_part(name: str, stage: Stage, spec: ModeSpec) -> bool:
-    left_out = spec.sources != "all" and getattr(stage, "by", None) not in (None, spec.sources)
-    return not (left_out or name in spec.without or _in_mode_alone(stage))
+    left_out = spec.sources != "all" and stage.by not in (None, spec.sources)
+    return not (left_out or name in spec.without or stage.in_mode_alone)

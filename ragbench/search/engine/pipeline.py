@@ -13,7 +13,7 @@ from ragbench.base.html import render
 from ragbench.base.types import Query, QueryState
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.modes import ModeSpec
-from ragbench.search.stages.stage import Stage, StateProperty, models_of
+from ragbench.search.stages.stage import Stage, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -109,7 +109,7 @@ class Pipeline:
     @property
     def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
         """The models that its stages use in addition to the index's encoder, each once, in order."""
-        return tuple(dict.fromkeys(model for _, stage in self.stages for model in models_of(stage)))
+        return tuple(dict.fromkeys(model for _, stage in self.stages for model in stage.models))
 
     def digests(self, index: Index) -> dict[str, str]:
         """The digest of every encoder and cross-encoder that it uses, by name. ModelError when one cannot be found."""
@@ -120,33 +120,33 @@ class Pipeline:
     @property
     def live(self) -> bool:
         """Whether it asks an external search: such a pipeline cannot be prepared, masked or exported."""
-        return any(getattr(stage, "outside", False) for _, stage in self.stages)
+        return any(stage.outside for _, stage in self.stages)
 
     @property
     def recorded(self) -> bool:
         """Whether its hits were recorded before: they belong to topics, and nothing of it can be timed or asked."""
-        return any(getattr(stage, "recorded", False) for _, stage in self.stages)
+        return any(stage.recorded for _, stage in self.stages)
 
     @property
     def in_process(self) -> bool:
         """Whether it asks a Python object of this process."""
-        return any(getattr(stage, "in_process", False) for _, stage in self.stages)
+        return any(stage.in_process for _, stage in self.stages)
 
     @property
     def lasting(self) -> bool:
         """Whether equal fingerprints mean equal results in another process; an object has a name there at most."""
-        return all(getattr(stage, "lasting", True) for _, stage in self.stages)
+        return all(stage.lasting for _, stage in self.stages)
 
     @property
     def fingerprint(self) -> str:
         """A digest over its stages, their parameters, and the content of the run file that one may read."""
-        contents = [stage.content for _, stage in self.stages if hasattr(stage, "content")]
+        contents = [stage.content for _, stage in self.stages if stage.content]
         return digest([*([name, canonical(stage)] for name, stage in self.stages), *contents])
 
     def require_topics(self, qids: Sequence[str]) -> None:
         """Raise LiveError when a stage has recorded hits, but none for these topics, or cannot open its index."""
         for _, stage in self.stages:
-            getattr(stage, "require_topics", lambda _: None)(qids)
+            stage.require_topics(qids)
 
     def steps(
         self, states: Sequence[QueryState], index: Index, step: _Step = _call

@@ -62,7 +62,7 @@ class SearchOptions(Validated):
 
 def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
     """The pipeline that answers one search for `top_n` hits. ConfigError for an option that it has no stage for."""
-    supported = {option for _, stage in pipeline for option in getattr(stage, "options", ())}
+    supported = {option for _, stage in pipeline for option in stage.options}
     for names, requirement in _NEEDS.items():
         used = sorted(set(names) & set(options.set_options))
         if used and not supported.issuperset(names):
@@ -78,9 +78,9 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
             for name, stage in stages
         )
     if options.return_all:
-        stages = tuple((name, _returning(stage, RETURN_ALL, "returning_all")) for name, stage in stages)
+        stages = tuple((name, stage.returning_all(RETURN_ALL)) for name, stage in stages)
     elif any(isinstance(stage, Cut) and stage.top_n < top_n for _, stage in stages):
-        stages = tuple((name, _returning(stage, top_n)) for name, stage in stages)
+        stages = tuple((name, stage.returning(top_n)) for name, stage in stages)
     else:
         stages = _with_last_choice(stages, top_n)
     return pipeline if stages == pipeline.stages else replace(pipeline, stages=stages)
@@ -95,21 +95,14 @@ _NEEDS: Mapping[tuple[str, ...], str] = {
 """Options of a search by what supports them: a stage that has their names in its class variable `options`."""
 
 
-def _returning(stage: Any, n: int, *methods: str) -> Stage:
-    """A stage in a search for `n` hits: as the first of the methods and `returning` that it has makes it."""
-    method = next((method for method in (*methods, "returning") if hasattr(stage, method)), None)
-    changed: Stage = getattr(stage, method)(n) if method else stage
-    return changed
-
-
 def _time_range_stages(stages: Stages, options: SearchOptions) -> Stages:
     """Return only the notes of a time range, without a search (seed 002, "Time-Range Flow")."""
     notes: list[tuple[str, Stage]] = [("search", _NoSearch())]
     for name, stage in stages:
         if isinstance(stage, FilterDocuments):
             notes.insert(0, (name, stage))
-        elif hasattr(stage, "of_time"):
-            notes.append((name, stage.of_time(options.after, options.before)))
+        elif (of_time := stage.of_time(options.after, options.before)) is not None:
+            notes.append((name, of_time))
         elif isinstance(stage, Cut):
             notes.append((name, stage))
     return tuple(notes)
@@ -117,7 +110,7 @@ def _time_range_stages(stages: Stages, options: SearchOptions) -> Stages:
 
 def _with_last_choice(stages: Stages, top_n: int) -> Stages:
     """If a stage chooses more hits than requested, add one before the end that chooses among them (`last_choice`)."""
-    choices = (stage.last_choice(top_n) for _, stage in stages if hasattr(stage, "last_choice"))
+    choices = (stage.last_choice(top_n) for _, stage in stages)
     choice = next((stage for stage in choices if stage is not None), None)
     if choice is None:
         return stages

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Cosine, Count, Name, Prompt, Validated
+from ragbench.base.bounds import Cosine, Count, Name, Prompt
 from ragbench.base.errors import ModelError
 from ragbench.base.options import option
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING, StateProperty, StateStage
+from ragbench.search.stages.stage import Stage, StateProperty, StateStage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @option("p1", "Append the vocabulary's nearest terms to the embedded query text (sources 000 P1, 001).")
 @dataclass(frozen=True)
-class ExpandTerms(Validated):
+class ExpandTerms(Stage):
     """Append to the text for `sources` the `top_k` (at least 1) vocabulary terms nearest to the query.
 
     Terms need a cosine of at least `threshold` (-1 to 1) and must not be in the query. Seeds 000 (P1) and 001 have 3
@@ -40,7 +40,6 @@ class ExpandTerms(Validated):
     sources: tuple[str, ...] = ("dense",)
 
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "vocabulary"})
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANSION})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
 
@@ -122,7 +121,7 @@ _PROMPT = (
     "hyde", "Embed a hypothetical answer instead of the query (source 001): from the query file, or written by a model."
 )
 @dataclass(frozen=True)
-class SupposeAnswer(ChatFields):
+class SupposeAnswer(ChatFields, Stage):
     """Give dense retrieval a hypothesis, which it embeds as a passage.
 
     Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is `text` if it is set (the same for every query), else the
@@ -135,8 +134,6 @@ class SupposeAnswer(ChatFields):
     prompt: Prompt = _PROMPT
 
     options: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
-    needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.HYPOTHESIS})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.RANKINGS: "a source has been searched already",

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import plugins
-from ragbench.base.bounds import Constraint, Positive, Share, Validated, Weight
+from ragbench.base.bounds import Constraint, Positive, Share, Weight
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
-from ragbench.search.stages.stage import Retriever, StateProperty, StateStage
+from ragbench.search.stages.stage import Retriever, Stage, StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -71,7 +71,7 @@ _Method = Annotated[
 
 @option("class=Fuse")
 @dataclass(frozen=True)
-class Fuse(Validated):
+class Fuse(Stage):
     """One ranking of all chunks that any source found.
 
     `method`:

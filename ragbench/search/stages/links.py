@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Interval
+from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Factor, Share
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Reorder, StateProperty, StateStage, fused
+from ragbench.search.stages.stage import Boost, StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -110,7 +111,7 @@ def _best_chunks(state: QueryState, index: Index) -> dict[int, int]:
 
 @option("community", "Boost documents in the link communities of the best documents (source 001).")
 @dataclass(frozen=True)
-class BoostCommunity(Reorder):
+class BoostCommunity(Boost):
     """Multiply by `factor` (at least 1) the scores in the communities of the best `seeds` (at least 1) documents.
 
     Seed 001, "Community Detection": Louvain communities of the link graph (Blondel et al., 2008). It works on fused
@@ -131,17 +132,15 @@ class BoostCommunity(Reorder):
         StateProperty.PARENTS: "it boosts chunks",
     }
 
-    def reorder(self, state: QueryState, index: Index) -> Ranking:
-        """Boost the hits in the communities of the best documents."""
-        ranking = fused(state)
-        documents = index.chunks.document[ranking.chunks]
+    def factors(self, documents: NDArray[np.int32], index: Index) -> NDArray[np.float32]:
+        """The factor for hits in the communities of the best documents, 1 for others."""
         communities = index.graph.community[documents]
         best = list(dict.fromkeys(documents.tolist()))[: self.seeds]
         favoured = np.unique(index.graph.community[best]) if best else np.empty(0, dtype=np.int32)
         member = np.isin(communities, favoured[favoured >= 0])
         if not self.include_seeds:
             member &= ~np.isin(documents, best)
-        return Ranking.of(ranking.chunks, np.where(member, ranking.scores * self.factor, ranking.scores))
+        return np.where(member, np.float32(self.factor), np.float32(1))
 
     def describe(self) -> str:
         return f"boost the best documents' communities x{self.factor:g}"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Constraint, Share, Validated, Weight
+from ragbench.base.bounds import Constraint, Share, Weight
 from ragbench.base.options import option
-from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import Boost, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -43,7 +42,7 @@ _IS_DATE = Constraint(_is_date, "must be an ISO date such as 2026-01-31")
     "Boost recently changed documents (source 001); off in every benchmark preset, because its dates are arbitrary.",
 )
 @dataclass(frozen=True)
-class BoostRecent(Validated):
+class BoostRecent(Boost):
     """Multiply fused scores by 1 + bias * (tier - 1) / 0.5. Seed 001, "Recency Bias".
 
     `tiers`: (days, multiplier) pairs; a document gets the first tier with at least as many days as its age. Seed 001
@@ -56,7 +55,6 @@ class BoostRecent(Validated):
     now: Annotated[str, _IS_DATE] | None = None  # ISO date from which ages are computed; null: today
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RECENCY})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.CALIBRATED: "a confidence times 1.2 may exceed 1: boost before calibration",
@@ -64,17 +62,12 @@ class BoostRecent(Validated):
         StateProperty.PARENTS: "it boosts chunks",
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Boost every state's fused ranking."""
-        factors = self.factors(index.modified, time.time() if self.now is None else _seconds(self.now))
-        document = index.chunks.document
-        return [
-            replace(state, fused=Ranking.of(r.chunks, r.scores * factors[document[r.chunks]]))
-            for state, r in ((state, fused(state)) for state in states)
-        ]
+    def factors(self, documents: NDArray[np.int32], index: Index) -> NDArray[np.float64]:
+        """The factors by the ages of the documents."""
+        return self.by_time(index.modified[documents], time.time() if self.now is None else _seconds(self.now))
 
-    def factors(self, modified: NDArray[np.float64], now: float) -> NDArray[np.float64]:
-        """The multiplier of every document from its time, seconds since the epoch, shape (n,)."""
+    def by_time(self, modified: NDArray[np.float64], now: float) -> NDArray[np.float64]:
+        """The factor of every document from its time, seconds since the epoch, shape (n,)."""
         age = np.maximum(now - modified, 0.0) / _DAY
         tier = np.ones_like(age)
         for days, multiplier in sorted(self.tiers, reverse=True):

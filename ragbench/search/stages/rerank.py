@@ -10,13 +10,13 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Share, Validated, Weight
+from ragbench.base.bounds import Count, Share, Weight
 from ragbench.base.options import option
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName, Numerics
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import Stage, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -27,7 +27,7 @@ _IN_CONTEXT = PassageTemplate(title=True, headings=True)
 
 @option("p6", "Re-rank the first results with a cross-encoder (source 000 P6).")
 @dataclass(frozen=True)
-class Rerank(Validated):
+class Rerank(Stage):
     """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
 
     Scores are the sigmoid of the model's logits, between 0 and 1. `max_length` is the number of tokens that the `model`

@@ -7,11 +7,12 @@ checked when a pipeline is built; see `ragbench.search.engine.pipeline`.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,12 @@ class StateProperty(StrEnum):
     override: str
 
     def __new__(cls, value: str, meaning: str, override: str = "") -> StateProperty:
-        """A fact with its name in a configuration, its meaning and its override."""
-        fact = str.__new__(cls, value)
-        fact._value_ = value
-        fact.meaning = meaning
-        fact.override = override
-        return fact
+        """A property with its name, its meaning and its override."""
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.meaning = meaning
+        made.override = override
+        return made
 
     CLASS = "class", "the class of the query"
     """P3 has chosen weights of the sources."""
@@ -97,91 +98,112 @@ class StateProperty(StrEnum):
     """The number of hits is final."""
 
 
-@runtime_checkable
-class Stage(Protocol):
-    """One step of a pipeline. A stage that uses further models than the index's encoder declares them (`models_of`)."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Parts of the index it reads, by attribute name."""
-        ...
-
-    requires: ClassVar[frozenset[str]]
-    """What earlier stages must have provided: values of `StateProperty`."""
-    provides: ClassVar[frozenset[str]]
-    """What it adds."""
-    forbids: ClassVar[Mapping[str, str]]
-    """What must not have been provided yet, each with the reason."""
-
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Return one new state for every state, in order."""
-        ...
-
-    def describe(self) -> str:
-        """The stage in a few words, for the sentence that a pipeline prints."""
-        ...
-
-
 FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
 """The errors of a search after which it is answered by a fallback, where the pipeline has one."""
-
-
-@runtime_checkable
-class FallsBack(Protocol):
-    """A stage that answers when the pipeline fails."""
-
-    def when_failed(self, state: QueryState, index: Index) -> Ranking:
-        """The hits of a query whose search failed; none if this fails, too."""
-        ...
-
-
-def wait(stage: Stage) -> None:
-    """Wait until a stage may be called: one that limits its requests has a method `wait`, which is not timed."""
-    getattr(stage, "wait", lambda: None)()
-
-
-@runtime_checkable
-class Outside(Protocol):
-    """A stage whose hits another system finds: `ask` only searches, and returns the states that it was given."""
-
-    outside: ClassVar[bool]
-
-    def ask(self, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
-        """Search for every state."""
-        ...
-
 
 NOTHING: frozenset[str] = frozenset()
 FREE: Mapping[str, str] = {}
 
 
-def models_of(stage: Stage) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
-    """The models that a stage asks in addition to the index's encoder: its attribute `models`, if it has one."""
-    return tuple(getattr(stage, "models", ()))
+class Stage(Validated, ABC):
+    """One step of a pipeline: everything that the engine may ask of it, each with a default."""
 
-
-def among(stage: Stage, sources: Sequence[Retriever]) -> Stage:
-    """The stage in a pipeline with these sources: one that asks about them has a method `among`."""
-    restricted: Stage = getattr(stage, "among", lambda _: stage)(sources)
-    return restricted
-
-
-class Retriever(Validated, ABC):
-    """A stage that adds the ranking of one source; its answer depends on `question(state)` alone.
-
-    So the executor runs a retriever once for equal questions, whatever the other stages are. `by` says how it searches,
-    by `words` or by `meaning`; modes choose by it.
-    """
-
-    by: ClassVar[str | None] = None
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
-    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
+    """What earlier stages must have provided: values of `StateProperty`."""
+    provides: ClassVar[frozenset[str]] = NOTHING
+    """What it adds."""
+    forbids: ClassVar[Mapping[str, str]] = FREE
+    """What must not have been provided yet, each with the reason."""
+    by: ClassVar[str | None] = None
+    """How it retrieves, `words` or `meaning`, by which modes choose; None: in every mode."""
+    in_mode_alone: ClassVar[bool] = False
+    """Whether it takes part only in the mode that asks for it."""
+    options: ClassVar[frozenset[str]] = NOTHING
+    """The options of a search (`ragbench.search.engine.request`) that it supports."""
+    outside: ClassVar[bool] = False
+    """Whether another system finds its hits."""
+    recorded: ClassVar[bool] = False
+    """Whether its hits were recorded before, so that nothing of it can be timed."""
+    in_process: ClassVar[bool] = False
+    """Whether it calls a Python object of this process."""
 
     @property
-    @abstractmethod
     def needs(self) -> frozenset[str]:
-        """Parts of the index it reads."""
+        """Parts of the index that it reads, by attribute name: none."""
+        return NOTHING
+
+    @property
+    def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
+        """The models that it uses in addition to the encoder of the index: none."""
+        return ()
+
+    @property
+    def content(self) -> str:
+        """A digest of what its results depend on besides its parameters and the index: nothing."""
+        return ""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether equal parameters give equal results in another process."""
+        return True
+
+    @abstractmethod
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Return one new state for every state, in order."""
+
+    def describe(self) -> str:
+        """The stage in a few words, for the sentence that a pipeline prints: its class and parameters."""
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
+        values = vars(self)  # a frozen dataclass has nothing but its fields
+        return " ".join([words, *(f"{name}={value}" for name, value in values.items())])
+
+    def among(self, sources: Sequence[Retriever]) -> Stage:
+        """The stage in a pipeline with these retrievers; itself unless it depends on them."""
+        return self
+
+    def require_topics(self, qids: Sequence[str]) -> None:
+        """Raise LiveError or ConfigError when it cannot answer any of these topics."""
+
+    def wait(self) -> None:
+        """Wait until it may be called, if it limits its requests; this is not timed."""
+
+    def ask(self, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+        """Do what counts as the time of a query: all of its work."""
+        return self(states, index)
+
+    def returning(self, n: int) -> Stage:
+        """The stage in a search that returns `n` hits."""
+        return self
+
+    def returning_all(self, n: int) -> Stage:
+        """The stage in a search that asks for all hits, of which `n` are returned."""
+        return self.returning(n)
+
+    def of_time(self, after: str | None, before: str | None) -> Stage | None:
+        """The stage in a search for all notes of a time range; None if it takes no part."""
+        return None
+
+    def last_choice(self, n: int) -> Stage | None:
+        """A stage that chooses `n` of this one's hits at the end; None if this one chooses no more than `n`."""
+        return None
+
+    def when_failed(self, state: QueryState, index: Index) -> Ranking | None:
+        """The hits of a query whose search failed; None if it has no fallback."""
+        return None
+
+    def explain(self, state: QueryState, index: Index, chunk: int) -> Mapping[str, Any]:
+        """Reasons for the place of a chunk, by name: none."""
+        return {}
+
+
+class Retriever(Stage):
+    """A stage that adds the ranking of one source; its answer depends on `question(state)` alone.
+
+    So the executor runs a retriever once for equal questions, whatever the other stages are.
+    """
+
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
     @property
     @abstractmethod
@@ -209,17 +231,8 @@ class Retriever(Validated, ABC):
         return [state.with_ranking(self.source, ranking) for state, ranking in zip(states, rankings, strict=True)]
 
 
-class StateStage(Validated, ABC):
+class StateStage(Stage):
     """A stage that changes each state independently. A class names only the declarations that differ from these."""
-
-    requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = FREE
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Parts of the index it reads: none."""
-        return NOTHING
 
     @abstractmethod
     def apply(self, state: QueryState, index: Index) -> QueryState:
@@ -242,6 +255,24 @@ class Reorder(StateStage):
     def apply(self, state: QueryState, index: Index) -> QueryState:
         """Replace the fused ranking."""
         return replace(state, fused=self.reorder(state, index))
+
+
+class Boost(Reorder):
+    """A stage that multiplies the fused scores by factors of documents."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The chunk table."""
+        return frozenset({"chunks"})
+
+    @abstractmethod
+    def factors(self, documents: NDArray[np.int32], index: Index) -> NDArray[np.floating[Any]]:
+        """The factor of every hit, shape (n,), by the numbers of their documents, best first."""
+
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """Multiply the scores and sort by them."""
+        ranking = fused(state)
+        return Ranking.of(ranking.chunks, ranking.scores * self.factors(index.chunks.document[ranking.chunks], index))
 
 
 class Filter(StateStage):

@@ -13,7 +13,6 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,7 @@ from ragbench.index.lexical import build_lexical
 from ragbench.index.texts import lexical_rows
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.search.stages.stage import StateProperty
+from ragbench.search.stages.stage import Stage, StateProperty
 from tests.sealing import reseal, rewrite, rewrite_part
 
 
@@ -121,12 +120,10 @@ def test_impossible_searches_are_refused(docs: LoadedBundle, arguments: dict, re
         docs.search(**arguments)
 
 
-class _Broken:
+class _Broken(Stage):
     """A stage with a mistake of its own."""
 
-    needs = requires = frozenset()
     provides = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
-    forbids = MappingProxyType({})
 
     def __init__(self, error: Exception) -> None:
         self.error = error

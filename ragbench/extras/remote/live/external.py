@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from ragbench.base.bounds import Count, Name, Natural, Validated
+from ragbench.base.bounds import Count, Name, Natural
 from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.options import option
@@ -24,13 +24,13 @@ from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_r
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.search.engine.hits import REPEATED
-from ragbench.search.stages.stage import NOTHING, StateProperty
+from ragbench.search.stages.stage import Stage, StateProperty
 
 _SOURCE = "live"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalSearch(Validated, ABC):
+class ExternalSearch(Stage, ABC):
     """Base of all arms whose hits another system finds, each of which names a document or has a text.
 
     `depth`: hits that are requested and kept. `prefix` is removed from the paths of addresses (`docs` in
@@ -42,7 +42,6 @@ class ExternalSearch(Validated, ABC):
 
     replaces: ClassVar[tuple[str, ...]] = ("*",)
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a live search is an arm of its own"}
     outside: ClassVar[bool] = True

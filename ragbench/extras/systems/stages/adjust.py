@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Factor, Share, Validated, Weight
+from ragbench.base.bounds import Count, Factor, Share, Weight
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import StateProperty, StateStage, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import Stage, StateProperty, StateStage, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @option("folder_boost", "Boost folders that contain many of the results (source 002).")
 @dataclass(frozen=True)
-class BoostFolder(Validated):
+class BoostFolder(Stage):
     """Multiply the scores of a folder by 1 + log2(count + 1) * sqrt(ratio), at most `max_factor` (at least 1).
 
     Seed 002, "Post-ranking adjustments": `count` documents of the folder are among the hits, `ratio` is their share of
