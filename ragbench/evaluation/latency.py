@@ -52,16 +52,13 @@ _MOST_AGAIN = 40
 @section("latency")
 @dataclass(frozen=True)
 class LatencySpec(Validated):
-    """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
-
-    `warmup`: queries before.
-    """
+    """How latency is measured."""
 
     enabled: bool = True
     queries: Count = 80  # sampled queries; a CI of p95 needs 72
     rounds: Count = 2  # how often each query is timed, each time in another variant
-    warmup: Natural = 10
-    threads: Count = 1
+    warmup: Natural = 10  # queries before the first timed one
+    threads: Count = 1  # threads of one query
     seed: Seed = 13
     cold_start: bool = True  # start a new process, time its first query and measure its memory
 

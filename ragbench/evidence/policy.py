@@ -19,13 +19,10 @@ from ragbench.evidence.statistics import Comparison, compare_all
 @section("statistics")
 @dataclass(frozen=True)
 class StatisticsSpec(Validated):
-    """Settings of the tests. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
-
-    `smallest_effect`: smaller differences do not matter, in the unit of the primary measure.
-    """
+    """Settings of the tests; `smallest_effect` is in the unit of the primary measure."""
 
     draws: Count = 10_000  # number of sign flips, and of bootstrap samples
-    confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95
+    confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95  # confidence level of intervals and tests
     smallest_effect: Weight = 0.02  # minimum effect of interest: an effect shown to be smaller is equivalent
 
 

@@ -167,19 +167,13 @@ _RESCORED = 2
 @section("index.dense")
 @dataclass(frozen=True)
 class DenseSpec(Validated):
-    """The settings of the dense artefact in addition to the model and the passages.
-
-    `kind`: `flat` (exact), `hnsw`, `ivf_sq8`, or `auto`, which chooses by the number of chunks. `m`: links per node
-    (2-64). `ef_construction`, `ef_search`: width of the beam while building and searching a graph (1-4096). `lists`:
-    cells of `ivf_sq8` (at least 1; 4 sqrt(n) when None). `probes`: cells that a search reads (at least 1; when None a
-    tenth of them, but at least 256).
-    """
+    """The settings of the dense artefact in addition to the model and the passages."""
 
     # flat (exact), hnsw, ivf_sq8, or auto: by the number of chunks
     kind: Literal["flat", "hnsw", "ivf_sq8", "auto"] = "flat"
-    m: Annotated[int, Interval(ge=2, le=64)] = 32
-    ef_construction: Annotated[int, Interval(ge=1, le=4096)] = 200
-    ef_search: Annotated[int, Interval(ge=1, le=4096)] = 128
+    m: Annotated[int, Interval(ge=2, le=64)] = 32  # links per node of a graph
+    ef_construction: Annotated[int, Interval(ge=1, le=4096)] = 200  # width of the beam while building a graph
+    ef_search: Annotated[int, Interval(ge=1, le=4096)] = 128  # width of the beam while searching a graph
     lists: Count | None = None  # cells of ivf_sq8; 4 sqrt(chunks) when null
     probes: Count | None = None  # cells of ivf_sq8 that a search reads; null: a tenth, at least 256
 

@@ -26,10 +26,8 @@ Stages = tuple[tuple[str, Stage], ...]
 class ModeSpec(Validated):
     """A mode as a composition of a pipeline's stages.
 
-    `sources`: the retrievers that take part, lexical, dense, or all; those of neither kind always do. `without`:
-    entries of `order` that take no part. `rerank`: `keywords` orders the hits by 70% of the sources' own scores, such
-    as cosines, and 30% of counted words, with the parameters of the pipeline's stage `keywords` where it has one; null
-    leaves that stage out. `as_typed` is that parameter where the pipeline has no such stage.
+    Retrievers of neither kind always take part. `rerank` `keywords` has the parameters of the pipeline's stage
+    `keywords` where it has one.
     """
 
     sources: Literal["words", "meaning", "all"] = "all"  # retrievers: words (lexical), meaning (dense) or all

@@ -23,9 +23,8 @@ _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "g
 class Classify(StateStage):
     """Classify the query by its form and multiply the weight of the source that is best for its class.
 
-    `factual`, `navigational`, `exploratory`: factors (at least 0) for `lexical`, `graph` and `dense`; seeds 000 and
-    001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query. `signals`:
-    `seed` takes those of the seeds alone, `more` also error codes, flags, calls, dotted names and other places.
+    The factors are those of seeds 000 and 001, P3. `signals` `more` also takes error codes, flags, calls, dotted names
+    and other places.
     """
 
     factual: Weight = 1.5  # factor of the lexical weight

@@ -41,23 +41,19 @@ class FilterDocuments(StateStage):
     all filters act inside the search.
 
     The sources restrict their own search, so that as many hits come back as without filters, if enough documents pass.
-    `category` and `author` are names, `tags` admit a document with any of them or with a tag below one (`auth` admits
-    `auth/tokens`), `modified_after` and `modified_before` (both inclusive) are dates such as 2026-01-31.
-    `doc_type` is declared in the frontmatter or inferred (`ragbench.index.doc_type`), `product` and `component` are
-    the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the size of the file, `file_types` are
-    endings such as `.md`, `heading_levels` (0 to 6) admit chunks that begin under a heading of these levels.
+    `doc_type` is declared in the frontmatter or inferred (`ragbench.index.doc_type`).
     """
 
     category: Name | None = None
     author: Name | None = None
     tags: tuple[str, ...] = ()  # any of these; auth includes auth/tokens
-    modified_after: Date | None = None  # a date, inclusive
+    modified_after: Date | None = None  # a date such as 2026-01-31, inclusive
     modified_before: Date | None = None  # a date, inclusive
     doc_type: Annotated[str, _IS_TYPE] | None = None  # api, architecture, guide, reference, documentation (source 004)
     product: Name | None = None  # the first folder
-    component: Name | None = None  # the second
-    min_bytes: Natural | None = None
-    max_bytes: Natural | None = None
+    component: Name | None = None  # the second folder
+    min_bytes: Natural | None = None  # minimum size of the file
+    max_bytes: Natural | None = None  # maximum size of the file
     file_types: tuple[_FileType, ...] = ()  # any of them, such as [.md, .txt]
     # level of the heading above the chunk; 0: before the first heading
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()

@@ -30,13 +30,9 @@ _IN_CONTEXT = PassageTemplate(title=True, headings=True)
 class Rerank(Stage):
     """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
 
-    Scores are the sigmoid of the model's logits, between 0 and 1. `max_length` is the number of tokens that the `model`
-    reads of query and passage. `headings`: it reads the document's title and the headings above a passage before the
-    passage. `tail`: with `keep` the hits beyond `depth` follow in their order, their scores scaled to be lower; `drop`
-    returns none of them, as the seed does. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order
-    before and after, for collections on which the cross-encoder alone does not improve a good hybrid. `gap`: only
-    queries whose second score is within this share of the first are read; the others keep their order and scores, and
-    a note reports it.
+    Scores are the sigmoid of the model's logits, between 0 and 1; those of hits beyond `depth` are scaled to be lower.
+    `blend` fuses by reciprocal rank (`k`), because the cross-encoder alone may not improve a good hybrid. A note names
+    the queries that `gap` leaves as they are.
     """
 
     depth: Count = 10

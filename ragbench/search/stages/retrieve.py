@@ -215,10 +215,8 @@ def _chunks_of(documents: Ranking, table: ChunkTable, allowed: NDArray[np.bool_]
 class RetrieveCode(Retriever):
     """Take the chunks of the `depth` (at least 1) best code blocks, by BM25 over identifiers and their parts.
 
-    Seeds 000 and 001, P7. A chunk has the score of its best block. `route`: `content` searches code only for queries
-    that hold a name as in a program (seed 000, Q3), `always` for every query. `min_match` (0 to 1) is the share of the
-    query's terms, without function words, that a block must hold; the parts of a name are terms, too. `language`
-    restricts the search to blocks of one fence language, by any of its names (`py` is `python`).
+    Seeds 000 and 001, P7. A chunk has the score of its best block. Function words are no terms of the query, parts of a
+    name are. `language` may be any name of a fence language (`py` is `python`).
     """
 
     depth: Count = 50

@@ -28,19 +28,13 @@ KINDS: tuple[Kind, ...] = get_args(_Usual)
 )
 @dataclass(frozen=True)
 class DeriveSpec(Validated):
-    """Which topics to derive.
-
-    `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.
-    `least_words`, `most_words`: of a query. `overlap`: the greatest share of a query's words, common ones aside, that
-    the answer also has elsewhere than in the source. `shares`: topics of a kind for one of another (default 1).
-    `train`: share of the topics for tuning. `kind`: `given` derives none and uses the topics of the data.
-    """
+    """Which topics to derive: the `kinds` of sources, and limits; `kind` `given` uses the topics of the data."""
 
     kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
     limit: Count = 300  # maximum number of queries
     per_document: Count = 3  # maximum number of queries with the same answer
     least_words: Count = 2  # minimum length of a query
-    most_words: Count = 24
+    most_words: Count = 24  # maximum length of a query
     overlap: Share = 1.0  # maximum share of informative words that the answer has outside the source
     # relative number of queries of each kind (default 1)
     shares: Mapping[Kind, Positive] = field(default_factory=dict)
