@@ -215,8 +215,8 @@ def _chunks_of(documents: Ranking, table: ChunkTable, allowed: NDArray[np.bool_]
 class RetrieveCode(Retriever):
     """Take the chunks of the `depth` (at least 1) best code blocks, by BM25 over identifiers and their parts.
 
-    Seeds 000 and 001, P7. A chunk has the score of its best block. Function words are no terms of the query, parts of a
-    name are. `language` may be any name of a fence language (`py` is `python`).
+    Seeds 000 and 001, P7. A chunk has the score of its best block. The terms of the query include the parts of a name,
+    but not function words. `language` may be any name of a fence language (`py` is `python`).
     """
 
     depth: Count = 50
