@@ -15,7 +15,7 @@ def build(records: Sequence[dict[str, str]], folder: Path, *options: str) -> Pat
     """An index of records, written by Anserini's own program."""
     docs = folder / "docs"
     docs.mkdir(parents=True)
-    (docs / "docs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
+    (docs / "docs.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
     home, _ = jvm._find_java(os.environ)
     program = [str(home / "bin" / "java"), "-cp", str(jvm.lucene_jar()), "io.anserini.index.IndexCollection"]
     what = ["-collection", "JsonCollection", "-input", str(docs), "-index", str(folder / "index")]

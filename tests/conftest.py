@@ -74,10 +74,10 @@ def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test a working directory and a record of comparisons of its own."""
-    place = SESSION / f"{os.getpid()}-{next(numbers)}"
-    place.mkdir()
-    monkeypatch.chdir(place)
-    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+    folder = SESSION / f"{os.getpid()}-{next(numbers)}"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
 
 
 @pytest.fixture
@@ -255,20 +255,20 @@ def write_results():
             levels = {"document": values, **({"passage": passages[arm]} if passages else {})}
             rows = [
                 (arm, level, "test", "x", f"q{n}", "nDCG@10", value)
-                for level, each in levels.items()
-                for n, value in enumerate(each)
+                for level, of_level in levels.items()
+                for n, value in enumerate(of_level)
             ]
             recalled = enumerate(recalls[arm] if recalls else ())
             rows += [(arm, "passage", "test", "x", f"q{n}", "Recall@2000tokens", value) for n, value in recalled]
             frames.append(pd.DataFrame(rows, columns=list(measurements.PER_QUERY_COLUMNS)))
-            place = made.arm(arm)
-            place.yaml("config.yaml", {**settings.config, "name": arm})
-            place.table(measurements.PER_QUERY, frames[-1])
+            arm_folder = made.arm(arm)
+            arm_folder.yaml("config.yaml", {**settings.config, "name": arm})
+            arm_folder.table(measurements.PER_QUERY, frames[-1])
             if p95_ms:  # the same spread for every arm: 5% on either side
                 samples = p95_ms[arm] * np.linspace(0.9, 1.0053, 80)
                 timed = pd.DataFrame({"qid": [f"q{n}" for n in range(80)], "total": samples})
-                place.table("latency.parquet", timed)
-            place.finish_arm("made")
+                arm_folder.table("latency.parquet", timed)
+            arm_folder.finish_arm("made")
         if p95_ms:
             columns = ["arm", "stage", "p50", "p95", "p99", "p95_low", "p95_high"]
             times = [(arm, "total", p95 / 2, p95, p95, p95 * 0.95, p95 * 1.05) for arm, p95 in p95_ms.items()]

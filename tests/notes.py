@@ -91,19 +91,19 @@ FILLER = (
 
 
 def note(number: int, names: list[tuple[str, str, str]], chance: random.Random) -> str:
-    verb, place, thing = names[number]
+    verb, where, thing = names[number]
     other = chance.randrange(len(names))
     overb, oplace, othing = names[other]
     colour, maker, time = (chance.choice(words) for words in (COLOURS, MAKERS, TIMES))
     body = [
         "---",
-        f"title: {thing.capitalize()} of the {place}",
+        f"title: {thing.capitalize()} of the {where}",
         f"description: {verb.capitalize()} {colour} {thing} by {maker} at {time}.",
-        *([f"aliases: [{maker} {place} chore]"] if number % 3 == 0 else []),
+        *([f"aliases: [{maker} {where} chore]"] if number % 3 == 0 else []),
         "---",
-        f"# {thing.capitalize()} of the {place}",
+        f"# {thing.capitalize()} of the {where}",
         "",
-        f"{maker} built this {colour} {thing} one {chance.choice(TIMES)} for the {place}. {chance.choice(FILLER)}",
+        f"{maker} built this {colour} {thing} one {chance.choice(TIMES)} for the {where}. {chance.choice(FILLER)}",
         "",
         f"Whoever must {overb} a {othing} near the {oplace} before {chance.choice(TIMES)}, see [[n{other:03d}]].",
         "",
@@ -117,7 +117,7 @@ def note(number: int, names: list[tuple[str, str, str]], chance: random.Random) 
 def write_vault(folder: Path, count: int) -> Path:
     """Write so many notes in three folders, the same each time."""
     chance = random.Random(5)
-    every = [(verb, place, thing) for place in PLACES for thing in THINGS for verb in VERBS]
+    every = [(verb, where, thing) for where in PLACES for thing in THINGS for verb in VERBS]
     names = chance.sample(every, count)
     for number in range(count):
         path = folder / ("daily", "guides", "parts")[number % 3] / f"n{number:03d}.md"

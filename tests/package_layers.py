@@ -29,7 +29,7 @@ def read() -> dict[str, Room]:
 def table(rooms: Mapping[str, Room]) -> str:
     """The rooms as a table in markdown."""
     rows = (
-        f"| `{name}` | {room.holds} | {', '.join(f'`{each}`' for each in room.imports) or '-'} |\n"
+        f"| `{name}` | {room.holds} | {', '.join(f'`{imported}`' for imported in room.imports) or '-'} |\n"
         for name, room in rooms.items()
     )
     return _HEAD + "".join(rows)
@@ -39,7 +39,7 @@ def main() -> None:
     """Replace the table in ARCHITECTURE."""
     page = PAGE.read_text(encoding="utf-8")
     pattern = re.escape(_HEAD) + r"(?:\|.*\n)+"
-    PAGE.write_text(re.sub(pattern, lambda found: table(read()), page, count=1), encoding="utf-8")
+    PAGE.write_text(re.sub(pattern, lambda match: table(read()), page, count=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -54,17 +54,17 @@ def imports(path: Path) -> list[str]:
         if isinstance(block, ast.If) and ast.unparse(block.test).endswith("TYPE_CHECKING")
         for node in ast.walk(block)
     }
-    found = []
+    imported = []
     for node in ast.walk(tree):
         if id(node) in hidden:
             continue
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            imported += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            found += [node.module]
+            imported += [node.module]
             if node.module == "ragbench":
-                found += [f"ragbench.{alias.name}" for alias in node.names]
-    return found
+                imported += [f"ragbench.{alias.name}" for alias in node.names]
+    return imported
 
 
 def test_package_imports_only_what_it_lists() -> None:
@@ -99,7 +99,7 @@ def test_packages_list_only_packages_above_that_they_import() -> None:
 
 def test_core_imports_no_extra() -> None:
     """Each extra can be deleted: the core reaches it by name only. Imports for type checking count, too."""
-    found = set()
+    imported = set()
     for path in modules():
         if room_of(path).startswith("extras"):
             continue
@@ -110,8 +110,8 @@ def test_core_imports_no_extra() -> None:
                 dotted = [alias.name for alias in node.names]
             else:
                 continue
-            found |= {(shown(path), name) for name in dotted if name.startswith("ragbench.extras")}
-    assert found == set(), "the core imports an extra: let it register itself (ragbench.base.plugins)"
+            imported |= {(shown(path), name) for name in dotted if name.startswith("ragbench.extras")}
+    assert imported == set(), "the core imports an extra: let it register itself (ragbench.base.plugins)"
 
 
 def test_architecture_page_shows_the_packages() -> None:
@@ -121,7 +121,7 @@ def test_architecture_page_shows_the_packages() -> None:
 
 def test_modules_have_no_import_cycles() -> None:
     names = {".".join(("ragbench", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in modules()}
-    graph = {name: {found for found in imports(path) if found in names} for name, path in names.items()}
+    graph = {name: {imported for imported in imports(path) if imported in names} for name, path in names.items()}
     # CycleError names the circle, where there is one.
     assert set(TopologicalSorter(graph).static_order()) == set(names)
 
@@ -213,7 +213,7 @@ def test_input_is_read_through_the_boundary() -> None:
         wrong += [
             f"{shown(path)} imports {name}"
             for name in imports(path)
-            if any(f"{name}.".startswith(f"{each}.") for each in CONNECTIONS)
+            if any(f"{name}.".startswith(f"{connection}.") for connection in CONNECTIONS)
         ]
     assert not wrong, "\n".join(wrong)
 

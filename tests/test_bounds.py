@@ -43,7 +43,7 @@ class Lamp(Validated):
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"watts": 0}, "watts must be at least 1, got 0"),
         ({"watts": "ten"}, "watts must be a whole number of at least 1, got 'ten'"),
@@ -79,10 +79,10 @@ class Lamp(Validated):
         ),
     ],
 )
-def test_refused_names_key_and_reason(values: dict, said: str) -> None:
+def test_refused_names_key_and_reason(values: dict, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Lamp(**values)
-    assert str(caught.value) == f"Lamp.{said}"
+    assert str(caught.value) == f"Lamp.{message}"
 
 
 def test_validated_values_take_the_form_of_their_type() -> None:
@@ -103,7 +103,7 @@ def test_validated_caller_names_the_field_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (None, "null"),
         (False, "false"),
@@ -115,8 +115,8 @@ def test_validated_caller_names_the_field_otherwise() -> None:
         (Path("x/y"), "x/y"),
     ],
 )
-def test_shown_values_look_as_in_a_file(value: object, said: str) -> None:
-    assert shown(value) == said
+def test_shown_values_look_as_in_a_file(value: object, message: str) -> None:
+    assert shown(value) == message
 
 
 def test_search_checks_no_value_again(monkeypatch: pytest.MonkeyPatch, make_index) -> None:

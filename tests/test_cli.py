@@ -42,7 +42,7 @@ def test_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         (["pols"], "did you mean data pool?"),
         (["calibrat"], "did you mean"),
@@ -52,10 +52,10 @@ def test_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_command_line_suggests_the_nearest_command(
-    typed: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    typed: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(typed) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", everything())
@@ -83,7 +83,7 @@ def test_commands_have_the_same_style_of_options(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["fly"], "unknown command 'fly'"),
         (["run", "p2=maybe"], "p2 cannot be 'maybe'"),
@@ -104,12 +104,12 @@ def test_commands_have_the_same_style_of_options(command: str) -> None:
     ],
 )
 def test_command_line_refuses_bad_input_in_one_sentence(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     extra = [f"paths.results={tmp_path}"] if len(words) > 1 and "paths.results" not in words[1] else []
     assert cli.main([*words, *extra]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert list(tmp_path.glob("runs/*")) == []
 

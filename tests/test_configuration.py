@@ -59,7 +59,7 @@ def test_options_all_compose() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "message"),
     [
         (["p2=maybe"], r"p2 cannot be 'maybe': the choices are off, on"),
         (["nonsense=1"], r"nonsense is unknown"),
@@ -119,8 +119,8 @@ def test_options_all_compose() -> None:
         (["dense.depth=???"], r"dense\.depth is \?\?\?: give it a value"),
     ],
 )
-def test_configuration_refuses_wrong_words_in_one_sentence(overrides: list[str], said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as caught:
+def test_configuration_refuses_wrong_words_in_one_sentence(overrides: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
         composition.compose(overrides)
     assert "\n" not in str(caught.value)
 
@@ -138,7 +138,7 @@ HEAD = "# @package _global_\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (HEAD + "dense:\n\tdepth: 5\n", r"conf/exp/mine\.yaml:3: is not YAML \(found character"),
         (HEAD + "name: a: b\n", r"conf/exp/mine\.yaml:2: is not YAML \(mapping values are not allowed"),
@@ -167,9 +167,9 @@ HEAD = "# @package _global_\n"
         (HEAD + "hydra:\n  run: x\n", r"conf/exp/mine\.yaml"),
     ],
 )
-def test_configuration_names_the_file_of_a_slip(conf: Path, text: str, said: str) -> None:
+def test_configuration_names_the_file_of_a_slip(conf: Path, text: str, message: str) -> None:
     (conf / "exp" / "mine.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         composition.compose(["exp=mine"])
     assert "\n" not in str(caught.value)
     assert str(conf) not in str(caught.value).replace(f"{conf}/exp/mine.yaml", "")
@@ -283,13 +283,13 @@ def test_configuration_names_sources() -> None:
 
 def test_sweep_is_every_combination_with_telling_names() -> None:
     settings = composition.sweep(["p2=on,off", "fuse.k=20,60", "dense.depth=50"])
-    assert [each.name for each in settings] == [
+    assert [setting.name for setting in settings] == [
         "p2=on fuse.k=20",
         "p2=on fuse.k=60",
         "p2=off fuse.k=20",
         "p2=off fuse.k=60",
     ]
-    assert [each.index.passage.headings for each in settings] == [True, True, False, False]
+    assert [setting.index.passage.headings for setting in settings] == [True, True, False, False]
 
 
 def test_experiment_names_its_arm() -> None:

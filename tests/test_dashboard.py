@@ -42,14 +42,14 @@ def compared(workplace: Path, tmp_path_factory: pytest.TempPathFactory, benchmar
     return frame
 
 
-def store(found: Measurements) -> tracking.Target:
-    return tracking.target_of(composition.compose([f"paths.results={found.folder.parents[1]}"]))
+def store(measured: Measurements) -> tracking.Target:
+    return tracking.target_of(composition.compose([f"paths.results={measured.folder.parents[1]}"]))
 
 
-def logged(found: Measurements) -> Mapping[str, Any]:
+def logged(measured: Measurements) -> Mapping[str, Any]:
     import mlflow
 
-    client = mlflow.MlflowClient(store(found).uri)
+    client = mlflow.MlflowClient(store(measured).uri)
     (experiment,) = [
         search_experiment for search_experiment in client.search_experiments() if search_experiment.name == "ragbench"
     ]

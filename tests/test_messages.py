@@ -37,7 +37,7 @@ ALLOWED = ("You judge search results", "Below is a section of a documentation", 
 """Beginnings of prompts, whose recorded answers are pinned; in docstrings and pages, text in backticks is code."""
 PROSE = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/*.md")
 _LOGS = ("info", "warning", "error")
-_PLACE = {"FileWarning": 2, "Finding": 3, "refused": 1, "Lever": 1}
+_ARGUMENT = {"FileWarning": 2, "Finding": 3, "refused": 1, "Lever": 1}
 """The argument that is a sentence, where it is not the first."""
 _VARIABLES = ("message", "reason", "sentence", "caution")
 
@@ -61,19 +61,19 @@ def text(node: ast.expr | None) -> str | None:
     return None
 
 
-def _said(node: ast.AST) -> tuple[str, ast.expr | None] | None:
+def _kind_and_text(node: ast.AST) -> tuple[str, ast.expr | None] | None:
     """The kind of a message, and what holds its text."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in _VARIABLES:
         return "variable", node.value
     if not isinstance(node, ast.Call):
         return None
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-    place = _PLACE.get(name, 0)
-    held = node.args[place] if len(node.args) > place else None
-    if re.search(r"(Error|Refused)_?$", name) or name in _PLACE:
+    where = _ARGUMENT.get(name, 0)
+    held = node.args[where] if len(node.args) > where else None
+    if re.search(r"(Error|Refused)_?$", name) or name in _ARGUMENT:
         return "error", held
     if name == "print":
-        return "said", held
+        return "print", held
     logged = name in _LOGS and isinstance(node.func, ast.Attribute) and "log" in ast.unparse(node.func.value).lower()
     return ("log", held) if logged else None
 
@@ -83,17 +83,19 @@ def messages() -> list[Message]:
     messages = []
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            found = _said(node)
-            told = text(found[1]) if found else None
-            if found and told and " " in told.strip():
-                messages.append(Message(found[0], f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", told))
+            kind_and_text = _kind_and_text(node)
+            told = text(kind_and_text[1]) if kind_and_text else None
+            if kind_and_text and told and " " in told.strip():
+                messages.append(
+                    Message(kind_and_text[0], f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", told)
+                )
     return messages
 
 
 def test_messages_of_every_kind_are_collected() -> None:
     counts = Counter(message.kind for message in messages())
     # Commands that were deleted took prints and log lines with them.
-    assert counts["error"] > 550 and counts["said"] > 45 and counts["log"] > 35 and counts["variable"] > 15, counts
+    assert counts["error"] > 550 and counts["print"] > 45 and counts["log"] > 35 and counts["variable"] > 15, counts
 
 
 def test_messages_are_short_and_plain() -> None:
@@ -151,8 +153,8 @@ def dialect() -> list[tuple[str, str]]:
         for line, text in _strings(path)
     ]
     return [
-        (place, " ".join(text[max(0, hit.start() - 40) : hit.end() + 40].split()))
-        for place, text in [*places, *_pages()]
+        (where, " ".join(text[max(0, hit.start() - 40) : hit.end() + 40].split()))
+        for where, text in [*places, *_pages()]
         if not text.startswith(ALLOWED)
         for hit in DIALECT.finditer(text)
     ]
@@ -168,5 +170,5 @@ def test_texts_use_the_terms_of_the_field() -> None:
 
 
 if __name__ == "__main__":
-    for each in messages():
-        print(f"{each.kind:8} {each.where:40} {each.text}")
+    for message in messages():
+        print(f"{message.kind:8} {message.where:40} {message.text}")

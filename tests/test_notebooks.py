@@ -49,9 +49,9 @@ def test_notebook_outputs_are_small_and_name_no_folders(script: Path) -> None:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
-    for output in (each for cell in cells for each in cell["outputs"]):
+    for output in (shown for cell in cells for shown in cell["outputs"]):
         assert output["output_type"] != "error"
-        assert not (found := PLACES.search(json.dumps(output))), f"{found}: {json.dumps(output)[:300]}"
+        assert not (match := PLACES.search(json.dumps(output))), f"{match}: {json.dumps(output)[:300]}"
 
 
 def test_notebooks_have_no_progress_bars(script: Path) -> None:

@@ -37,7 +37,7 @@ def test_overrides_expand_a_tilde(home: str, made: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("foo", "'foo' is not key=value: write key=value, with quotes round"),
         ("phase1", "'phase1' is not key=value; did you mean exp=phase1?"),
@@ -53,10 +53,10 @@ def test_overrides_expand_a_tilde(home: str, made: str, monkeypatch: pytest.Monk
         ("=3", "'=3' is not key=value"),
     ],
 )
-def test_overrides_refuse_what_is_no_override(typed: str, said: str) -> None:
+def test_overrides_refuse_what_is_no_override(typed: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         canonical([typed], KNOWN)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_overrides_take_names_of_proposals() -> None:
@@ -76,7 +76,7 @@ def test_arms_have_names_and_overrides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (["p6"], "--arm 'p6' has no name: write --arm mine="),
         (["=p6=on"], "--arm '=p6=on' has no name"),
@@ -84,10 +84,10 @@ def test_arms_have_names_and_overrides() -> None:
         (["a=name='x"], "--arm a: a quote is not closed in name='x"),
     ],
 )
-def test_arms_refuse_wrong_definitions(given: list[str], said: str) -> None:
+def test_arms_refuse_wrong_definitions(given: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         named_arms(given)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_variables_of_librarian_stand_before_what_is_typed() -> None:

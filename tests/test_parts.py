@@ -80,7 +80,7 @@ def test_search_loads_no_optional_part(small_bundle: Path, tmp_path: Path) -> No
     first, then = python("-c", SEARCH, str(small_bundle), cwd=tmp_path, PYTHONPATH=str(ROOT)).splitlines()
     assert first == "after import:"
     loaded = then.split()
-    assert not [name for name in loaded if any(name == each or name.startswith(f"{each}.") for each in OPTIONAL)]
+    assert not [name for name in loaded if any(name == part or name.startswith(f"{part}.") for part in OPTIONAL)]
 
 
 def test_plugin_package_registers_like_our_parts(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_plugin_package_registers_like_our_parts(tmp_path: Path) -> None:
         "[ragbench.exports]\ncsv = stranger:FORMAT\n[ragbench.commands]\nhello = stranger\ngone = nowhere_at_all\n"
     )
     path = os.pathsep.join((str(ROOT), str(tmp_path)))
-    said = python("-m", "ragbench", "hello", "you", cwd=tmp_path, PYTHONPATH=path)
+    printed = python("-m", "ragbench", "hello", "you", cwd=tmp_path, PYTHONPATH=path)
     formats = "ragbench sqlite postgres ragdocs librarian opensearch elasticsearch config csv"
-    assert said == f"hello you: {formats}\n"
+    assert printed == f"hello you: {formats}\n"
     assert "csv" in python("-m", "ragbench", "export", "--help", cwd=tmp_path, PYTHONPATH=path)
 
 

@@ -85,11 +85,14 @@ def test_stage_function_is_a_switch_like_any_other() -> None:
     assert "only_guides keep=True factor=0.1" in repr(settings.pipeline)
     assert settings.overrides == ("only_guides=on", "only_guides.factor=0.1")
     assert composition.compose(["only_guides=off"]).config["only_guides"] == {}
-    assert [each.name for each in composition.sweep(["only_guides=off,on"])] == ["only_guides=off", "only_guides=on"]
+    assert [setting.name for setting in composition.sweep(["only_guides=off,on"])] == [
+        "only_guides=off",
+        "only_guides=on",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["only_guides=maybe"], "only_guides cannot be 'maybe': the choices are off, on"),
         (["only_guides=on", "only_guides.factor=high"], "only_guides.factor must be a number, got 'high'"),
@@ -97,10 +100,10 @@ def test_stage_function_is_a_switch_like_any_other() -> None:
         (["only_gides=on"], "only_gides is unknown"),
     ],
 )
-def test_stage_function_names_the_refused_key(words: list[str], said: str) -> None:
+def test_stage_function_names_the_refused_key(words: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         composition.compose(words)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_stage_refuses_functions_that_cannot_be_stages() -> None:
@@ -123,9 +126,9 @@ def test_plugins_of_all_kinds_take_part_in_one_experiment(benchmark_small: Bench
         "words": [*small, "dense=null"],
         "own": [*small, "index.encoder.name=letters", "p6=on", "p6.model=shared_words", only_guides(keep=False)],
     }
-    found = Experiment.arms(arms, benchmark=benchmark_small).run()
-    assert set(found.per_query["measure"]) >= {"found_first", "nDCG@10"}
-    hits = found.top_hits
+    results = Experiment.arms(arms, benchmark=benchmark_small).run()
+    assert set(results.per_query["measure"]) >= {"found_first", "nDCG@10"}
+    hits = results.top_hits
     assert set(hits.loc[hits["arm"] == "own", "chunk_id"].str.split("/").str[0]) == {"guides"}
     assert isinstance(only_guides(), FunctionStage)
 
@@ -137,18 +140,18 @@ def test_run_times_a_plug_in_without_its_hidden_cache(
     """The pass that measures quality has filled the set with all queries; the sleep itself gives the figure."""
     words = ("lamps", "tokens", "schedules", "sunset", "errors", "accounts", "certificates", "controllers", "dusk")
     texts = [f"{first} {second}" for first, second in itertools.permutations(words, 2)]
-    (tmp_path / "queries.csv").write_text("text,relevant\n" + "".join(f"{each},guides/schedules\n" for each in texts))
+    (tmp_path / "queries.csv").write_text("text,relevant\n" + "".join(f"{text},guides/schedules\n" for text in texts))
     around = ["dense=null", "split=all", "tracking.enabled=false", "budget.p95_ms=20", f"paths.results={tmp_path}"]
     around += ["data=vault", f"data.corpus={vault_folder}", f"data.queries={tmp_path / 'queries.csv'}"]
     timed = ["latency.queries=72", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false"]
     assert cli.main(["run", "--json", "--arm", "plain=", "--arm", "hides=sleeps=on", *around, *timed]) == 0
-    found = json.loads(capsys.readouterr().out)
-    rows = {(row["arm"], row["stage"]): row for row in found["latency"]}
+    results = json.loads(capsys.readouterr().out)
+    rows = {(row["arm"], row["stage"]): row for row in results["latency"]}
     assert len(texts) == 72
     assert rows["hides", "sleeps"]["p50"] >= 50
     assert rows["hides", "total"]["p50"] >= 50
     assert rows["hides", "sleeps"]["known_p50"] < rows["hides", "sleeps"]["new_p50"]
-    (verdict,) = found["verdicts"]
+    (verdict,) = results["verdicts"]
     # Where others disturb the machine so much that this is not sure, it is open and says so; it is never within.
     disturbed = verdict["cost"] == "open" and "for noise" in verdict["reason"]
     assert disturbed or (verdict["cost"], verdict["verdict"]) == ("over", "reject")
@@ -164,7 +167,7 @@ def test_stage_function_must_score_every_hit(index) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "said"),
+    ("scores", "message"),
     [
         (["high"], "stage 'odd' must give 1 numbers for 1 texts, got list"),
         ([1j], "stage 'odd' must give 1 numbers"),
@@ -177,14 +180,14 @@ def test_stage_function_must_score_every_hit(index) -> None:
     ],
     ids=["text", "complex", "nested", "whole", "large", "nan", "none", "exit"],
 )
-def test_stage_function_without_scores_is_one_sentence(index, scores: object, said: str) -> None:
+def test_stage_function_without_scores_is_one_sentence(index, scores: object, message: str) -> None:
     @ragbench.stage
     def odd(query, hits):
         if isinstance(scores, SystemExit):
             raise scores
         return scores
 
-    with pytest.raises((ConfigError, ModelError), match=said):
+    with pytest.raises((ConfigError, ModelError), match=message):
         odd()([replace(start([Query("q", "x")])[0], fused=Ranking.of([0], [0.9]))], index)
 
 
@@ -307,7 +310,7 @@ def test_installed_package_adds_to_the_command_line(tmp_path: Path) -> None:
     subprocess.run([sys.executable, *pip, "--target", str(target), str(source)], check=True)
     here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(target), str(Path(ragbench.__file__).parent.parent)])}
 
-    def said(*words: str) -> str:
+    def printed_by(*words: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "ragbench", *words],
             check=True,
@@ -318,12 +321,12 @@ def test_installed_package_adds_to_the_command_line(tmp_path: Path) -> None:
         )
         return done.stdout
 
-    found = {row["name"]: row for row in json.loads(said("list", "plugins", "--json"))}
+    rows = {row["name"]: row for row in json.loads(printed_by("list", "plugins", "--json"))}
     kinds = {"from_package": "stage", "package_letters": "encoder", "package_words": "reranker"}
-    assert {name: row["kind"] for name, row in found.items()} == {**kinds, "package_first": "measure"}
-    assert {row["module"] for row in found.values()} == {"small_package"}
-    words = [word for row in found.values() for word in row["use"].split()]
-    assert "from_package weight=0.5" in said("list", "config", *words)
+    assert {name: row["kind"] for name, row in rows.items()} == {**kinds, "package_first": "measure"}
+    assert {row["module"] for row in rows.values()} == {"small_package"}
+    words = [word for row in rows.values() for word in row["use"].split()]
+    assert "from_package weight=0.5" in printed_by("list", "config", *words)
 
 
 class Server(Loopback):
@@ -343,7 +346,7 @@ class Server(Loopback):
         if request["model"] == "missing":
             return 404, "missing"
         vectors = [[len(text), 1] for text in request["input"]]
-        rows = [{"index": place, "embedding": vector} for place, vector in enumerate(vectors)]
+        rows = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         answers = {
             "/v1/embeddings": {"data": rows[::-1], "usage": {"total_tokens": 7 * len(rows)}},
             "/api/embed": {"embeddings": vectors, "prompt_eval_count": 7 * len(rows)},

@@ -38,11 +38,11 @@ def test_process_ends_with_the_one_that_started_it(end) -> None:
 
 
 def test_sigterm_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = []
-    monkeypatch.setattr(processes.signal, "signal", lambda number, handler: said.append((number, handler)))
+    handlers = []
+    monkeypatch.setattr(processes.signal, "signal", lambda number, handler: handlers.append((number, handler)))
     processes.install_signal_handlers()
     # Where the process was started with Ctrl-C ignored, that signal is restored too.
-    ((number, handler),) = [each for each in said if each[0] == processes.signal.SIGTERM]
+    ((number, handler),) = [entry for entry in handlers if entry[0] == processes.signal.SIGTERM]
     assert number == processes.signal.SIGTERM
     with pytest.raises(KeyboardInterrupt):
         handler(number, None)

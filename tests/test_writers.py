@@ -52,11 +52,11 @@ MAKERS = {
 
 
 def test_writers_without_the_helper_are_listed() -> None:
-    assert _found(_writes) == set(WRITERS)
+    assert _calling(_writes) == set(WRITERS)
 
 
 def test_makers_of_folders_without_the_helper_are_listed() -> None:
-    assert _found(_makes) == set(MAKERS)
+    assert _calling(_makes) == set(MAKERS)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_writers_are_recognised(text: str, listed: bool) -> None:
     assert any(_writes(ast.parse(text))) == listed
 
 
-def _found(calls: Callable[[ast.Module], Iterator[ast.Call]]) -> set[str]:
-    found = {path.relative_to(PACKAGE).as_posix() for path in modules() if any(calls(parsed(path)))}
-    return found - {"base/files.py"}
+def _calling(calls: Callable[[ast.Module], Iterator[ast.Call]]) -> set[str]:
+    paths = {path.relative_to(PACKAGE).as_posix() for path in modules() if any(calls(parsed(path)))}
+    return paths - {"base/files.py"}
 
 
 def _makes(module: ast.Module) -> Iterator[ast.Call]:

@@ -40,9 +40,9 @@ def test_fetch_refuses_a_package_that_is_not_pinned(tmp_path: Path, monkeypatch:
     import io
     import tarfile
 
-    place = tmp_path / "archives" / "guide-1.0.0.tgz"
-    place.parent.mkdir()
-    with tarfile.open(place, "w:gz") as archive:
+    path = tmp_path / "archives" / "guide-1.0.0.tgz"
+    path.parent.mkdir()
+    with tarfile.open(path, "w:gz") as archive:
         for name, text in (
             ("docs/a.md", "# A\n"),
             ("docs/deep/b.md", "# B\n"),
@@ -54,7 +54,7 @@ def test_fetch_refuses_a_package_that_is_not_pinned(tmp_path: Path, monkeypatch:
             archive.addfile(member, io.BytesIO(text.encode()))
         out = tarfile.TarInfo("package/docs/../../../e.md")
         archive.addfile(out, io.BytesIO())
-    digest = hashlib.sha512(place.read_bytes()).hexdigest()
+    digest = hashlib.sha512(path.read_bytes()).hexdigest()
     about = {"package": "npm:guide@1.0.0", "sha512": digest, "folder": "docs", "licence": "MIT", "kind": "guides"}
     about |= {"software": "true", "language": "en"}
     monkeypatch.setattr(fetch, "pinned", lambda: {"guide": about, "other": about | {"sha512": "0"}})
@@ -90,8 +90,8 @@ def test_fetch_makes_markdown_of_xml_in_json() -> None:
     )
     document = {"id": "F1", "children": [element("dc:title", text("Insurance")), element("Text", chapter)]}
     names = {"title": "dc:title", "text": ["Text"], "heading": "Title", "paragraph": "Para"}
-    (found,) = fetch.markdown(json.dumps(document).encode(), "F1", names)
-    assert found == ("F1.md", "# Insurance\n\n## Cars\n\nIt has a car\n")
+    (converted,) = fetch.markdown(json.dumps(document).encode(), "F1", names)
+    assert converted == ("F1.md", "# Insurance\n\n## Cars\n\nIt has a car\n")
 
 
 def test_atlas_packages_have_what_the_tables_need() -> None:

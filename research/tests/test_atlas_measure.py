@@ -31,7 +31,7 @@ broken:
     listed = atlas.collections(tmp_path / "collections.yaml")
     words = [f"paths.results={tmp_path}/results"]
     first = atlas.measure(listed, words, ["passages"])
-    assert any("'broken' is excluded" in each for each in caplog.messages)
+    assert any("'broken' is excluded" in message for message in caplog.messages)
     assert set(first.effects["change"]) == {"chunks_750", "chunks_3000", "recommended-path"}
     (facts,) = first.collections.to_dict(orient="records")
     assert (facts["collection"], facts["kind"], facts["questions"], facts["topics"]) == (

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a bundle of a run."""
     folder = tmp_path_factory.mktemp("faults")
     exported(folder)
@@ -58,14 +58,14 @@ def test_campaign_of_bad_inputs_is_refused_in_one_sentence(tmp_path: Path) -> No
     # Quick ones: no documents are read, nothing is measured.
     quick = [case for case in known if case.name.startswith(("keys", "values", "slips", "data"))]
     chosen = random.Random(SEED).sample(quick, 40)
-    assert [(case.name, said) for n, case in enumerate(chosen) if (said := harm(case, tmp_path / str(n)))] == []
+    assert [(case.name, message) for n, case in enumerate(chosen) if (message := harm(case, tmp_path / str(n)))] == []
 
 
 @pytest.mark.slow
-def test_campaign_of_bad_contents_is_refused_everywhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+def test_campaign_of_bad_contents_is_refused_everywhere(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(workplace / "state"))
     monkeypatch.setenv("OPENAI_BASE_URL", "")
-    doors = Doors(place / "doors", place / "bundle", words_in(place))
+    doors = Doors(workplace / "doors", workplace / "bundle", words_in(workplace))
     try:
         doors.try_all(102)
     finally:
@@ -75,15 +75,15 @@ def test_campaign_of_bad_contents_is_refused_everywhere(place: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_refresh_leaves_an_answer_when_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
-    company = Company(place / "company", place / "bundle")
+def test_refresh_leaves_an_answer_when_killed(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(workplace / "state"))
+    company = Company(workplace / "company", workplace / "bundle")
     company.kill(1)
     assert company.harms == []
 
 
 @pytest.mark.slow
 def test_run_is_equal_for_seeds_threads_and_order_of_topics(tmp_path: Path) -> None:
-    found = {each: measure(each, tmp_path / each[0]) for each in (("0", "1", "forward"), ("77", "2", "backward"))}
-    assert list(differences(found)) == []
-    assert len(next(iter(found.values()))) == 8
+    measured = {case: measure(case, tmp_path / case[0]) for case in (("0", "1", "forward"), ("77", "2", "backward"))}
+    assert list(differences(measured)) == []
+    assert len(next(iter(measured.values()))) == 8

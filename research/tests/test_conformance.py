@@ -28,7 +28,7 @@ def test_conformance_difference_is_measured_or_quoted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("differs", "found"),
+    ("differs", "expected"),
     [
         ("Slower by 12 ms.", True),
         ('The seed says "both".', True),
@@ -36,8 +36,8 @@ def test_conformance_difference_is_measured_or_quoted() -> None:
         ("", False),
     ],
 )
-def test_conformance_reason_has_a_figure_or_a_quotation(differs: str, found: bool) -> None:
-    assert has_evidence(differs) == found
+def test_conformance_reason_has_a_figure_or_a_quotation(differs: str, expected: bool) -> None:
+    assert has_evidence(differs) == expected
 
 
 def test_conformance_has_the_top_level_of_the_task() -> None:
@@ -68,14 +68,14 @@ def test_conformance_every_seed_has_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("{id: a, says: b}", "row a: name a test"),
         ("{id: a, says: b, why: c}", "a row has id, covers, says"),
         ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows with the id a"),
     ],
 )
-def test_conformance_names_a_row_that_cannot_be_used(row: str, said: str, tmp_path: Path) -> None:
+def test_conformance_names_a_row_that_cannot_be_used(row: str, message: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(f"- section: s\n  seed: '000'\n  rows:\n    - {row}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read(tmp_path)

@@ -10,10 +10,10 @@ from research.conformance import read
 
 def test_mutation_changes_one_value_of_a_done_row() -> None:
     rows = {row.id: row for row in read()}
-    assert len({each.id for each in mutate.MUTATIONS}) >= 20
-    for each in mutate.MUTATIONS:
-        assert rows[each.id].state == "done", each.id
-        assert (mutate.ROOT / each.file).read_text(encoding="utf-8").count(each.before) == 1, each
+    assert len({mutation.id for mutation in mutate.MUTATIONS}) >= 20
+    for mutation in mutate.MUTATIONS:
+        assert rows[mutation.id].state == "done", mutation.id
+        assert (mutate.ROOT / mutation.file).read_text(encoding="utf-8").count(mutation.before) == 1, mutation
 
 
 @pytest.mark.slow

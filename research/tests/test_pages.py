@@ -31,7 +31,7 @@ def test_librarian_with_chunks_costs_less_than_twice_as_much() -> None:
     # seed 004, success metrics: time to index and memory, as docs/research/systems.md has measured them
     text = (ROOT / "docs" / "research" / "systems.md").read_text(encoding="utf-8")
     (row,) = (line for line in text.splitlines() if line.startswith("| with chunks indexing takes"))
-    *kept, time = [float(each) for each in re.findall(r"\b\d\.\d\d\b", row)]
+    *kept, time = [float(value) for value in re.findall(r"\b\d\.\d\d\b", row)]
     assert "memory kept" in row and len(kept) == 4 and 1 < max(kept) < 2 < time, "the row of time says differs"
 
 
@@ -42,4 +42,4 @@ def test_librarian_presets_answer_within_200_ms() -> None:
     head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table.partition("\n\n")[0].splitlines()]
     p95 = {row[1]: float(row[head.index("p95 ms")]) for row in rows if row[1].startswith("librarian_")}
     assert set(p95) == {f"librarian_{mode}" for mode in ("keyword", "semantic", "hybrid", "rerank")}
-    assert all(each < 200 for each in p95.values())
+    assert all(value < 200 for value in p95.values())

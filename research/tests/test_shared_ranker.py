@@ -22,13 +22,13 @@ def made(n: int, telling: bool = True, seed: int = 1) -> Sample:
     """Queries with ten candidates in random order, of which the one with the largest feature is relevant."""
     drawn = np.random.default_rng(seed)
     rows = tuple(drawn.random((10, 3)).round(6) for _ in range(n))
-    best = [int(each[:, 1].argmax()) if telling else int(drawn.integers(10)) for each in rows]
+    best = [int(part[:, 1].argmax()) if telling else int(drawn.integers(10)) for part in rows]
     return Sample(
         ("fused.norm", "cover.title", "links.in"),
         *(tuple(f"{letter}{number}" for number in range(n)) for letter in "qga"),
         rows,
         (np.linspace(1, 0, 10),) * n,
-        tuple((np.arange(10) == place).astype(np.int64) for place in best),
+        tuple((np.arange(10) == rank).astype(np.int64) for rank in best),
         ((),) * n,
         ((1,),) * n,
     )
@@ -48,10 +48,10 @@ def learned() -> ltr_multi.Order:
 def test_shared_ranker_gains_on_held_out_sites(learned) -> None:
     assert len(trees.parse(learned.model)) == 2 * QUICK.rounds
     assert next(iter(learned.importance)) == "cover.title"
-    for each, held_out in zip(learned.parts, learned.held_out, strict=True):
-        assert held_out.mean() > each.sample.fused.mean() + 0.2
+    for part, held_out in zip(learned.parts, learned.held_out, strict=True):
+        assert held_out.mean() > part.sample.fused.mean() + 0.2
         assert (
-            values_with(each.sample, replace(learned, model=learned.without[each.collection.site_name]).stage).tolist()
+            values_with(part.sample, replace(learned, model=learned.without[part.collection.site_name]).stage).tolist()
             == held_out.tolist()
         )
     unseen = made(40, seed=9)
@@ -79,7 +79,7 @@ def test_shared_ranker_holds_out_collections_of_a_site_together() -> None:
     parts = [part(name, seed) for seed, name in enumerate("bcd")]
     odd = [Part(Collection(name, (), site="a", weight=50.0), other_way(7)) for name in ("a", "a too")]
     together = ltr_multi.learn([*parts, *odd], QUICK)
-    without_site = [replace(each, collection=replace(each.collection, site="")) for each in odd]
+    without_site = [replace(one, collection=replace(one.collection, site="")) for one in odd]
     apart = ltr_multi.learn([*parts, *without_site], QUICK)
     assert together.held_out[3].mean() < together.parts[3].sample.fused.mean() < apart.held_out[3].mean()
 
@@ -97,7 +97,7 @@ def test_shared_ranker_gives_the_same_bytes_again(learned) -> None:
 
 def test_shared_ranker_weighs_collections() -> None:
     parts = [part("a", 1), part("b", 2), part("c", 3)]
-    heavier = [replace(each, collection=replace(each.collection, weight=2.0)) for each in parts[:1]] + parts[1:]
+    heavier = [replace(one, collection=replace(one.collection, weight=2.0)) for one in parts[:1]] + parts[1:]
     assert ltr_multi.learn(heavier, QUICK).model != ltr_multi.learn(parts, QUICK).model
 
 
@@ -111,7 +111,7 @@ def test_shared_ranker_sheet_agrees_with_its_table(learned, tmp_path: Path) -> N
     shared_ranker.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
     text = (tmp_path / "sheet.md").read_text()
     assert f"`{pinned_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
-    assert all(f"| {each.collection.name} |" in text for each in learned.parts)
+    assert all(f"| {part.collection.name} |" in text for part in learned.parts)
     assert f"{table['gain'].iloc[-1]:+.3f}" in text
     assert "python -m research.shared_ranker FILE --write mine exp=recommended" in text
 
@@ -130,7 +130,7 @@ def test_shared_ranker_reads_collections_from_yaml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("name: a", "must be a list of collections, each with `name` and `words`"),
         ("[", "cannot be read"),
@@ -141,7 +141,7 @@ def test_shared_ranker_reads_collections_from_yaml(tmp_path: Path) -> None:
         ("- {name: a, words: []}", "has 1 sites"),
     ],
 )
-def test_shared_ranker_refuses_other_files(tmp_path: Path, text: str, said: str) -> None:
+def test_shared_ranker_refuses_other_files(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "sites.yaml").write_text(text)
-    with pytest.raises((ConfigError, BenchmarkError), match=said):
+    with pytest.raises((ConfigError, BenchmarkError), match=message):
         ltr_multi.read(tmp_path / "sites.yaml")

@@ -49,11 +49,11 @@ class Handbook:
 
     def trail(self, text: str, *overrides: str) -> dict[str, QueryState]:
         """The state after every stage."""
-        states, found = start([Query("q", text)]), {}
+        states, after = start([Query("q", text)]), {}
         for name, stage in composed(*overrides).pipeline:
             states = stage(states, self.index(*overrides))
-            found[name] = states[0]
-        return found
+            after[name] = states[0]
+        return after
 
 
 @pytest.fixture(scope="session")

@@ -164,33 +164,33 @@ def flipped(content: bytes, chance: random.Random) -> Iterator[bytes]:
         yield _flipped(content, chance) if chance.random() < 0.9 else content[: chance.randrange(len(content))]
 
 
-def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield place
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _places(inner, (*place, key))
+            yield from _places(inner, (*path, key))
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from _places(inner, (*place, number))
+            yield from _places(inner, (*path, number))
 
 
-def _with_raw(value: Any, place: tuple[Any, ...], raw: str) -> str:
+def _with_raw(value: Any, path: tuple[Any, ...], raw: str) -> str:
     """The text of a value in which the part at `place` is this text."""
-    if not place:
+    if not path:
         return raw
     if isinstance(value, Mapping):
         items = (
-            (key, _with_raw(inner, place[1:], raw) if key == place[0] else json.dumps(inner))
+            (key, _with_raw(inner, path[1:], raw) if key == path[0] else json.dumps(inner))
             for key, inner in value.items()
         )
         return "{" + ", ".join(f"{json.dumps(key)}: {inner}" for key, inner in items) + "}"
-    parts = (_with_raw(v, place[1:], raw) if n == place[0] else json.dumps(v) for n, v in enumerate(value))
+    parts = (_with_raw(v, path[1:], raw) if n == path[0] else json.dumps(v) for n, v in enumerate(value))
     return "[" + ", ".join(parts) + "]"
 
 
 def _without(value: Any, chance: random.Random) -> str:
     """The text without one key or element anywhere."""
-    places = [place for place in _places(value) if place]
+    places = [path for path in _places(value) if path]
     if not places:
         return "null"
     copy = json.loads(json.dumps(value))

@@ -117,7 +117,7 @@ def test_json_mutations_are_refused_or_equal() -> None:
             continue
         again = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         assert read_json(again) == value
-        assert not any(isinstance(each, float) and math.isinf(each) for each in _leaves(value))
+        assert not any(isinstance(leaf, float) and math.isinf(leaf) for leaf in _leaves(value))
     assert refused > 800
 
 

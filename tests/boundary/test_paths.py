@@ -40,13 +40,13 @@ def test_path_of_a_link_must_not_lead_out(tmp_path: Path) -> None:
 def test_path_that_is_taken_lies_inside(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     root = Path("/tmp/root-that-need-not-exist")
     try:
-        found = inside(root, name)
+        taken = inside(root, name)
     except BoundaryError as error:
         assert "\n" not in str(error)
         str(error).encode()
     else:
-        assert os.path.normpath(found).startswith(str(root))
-        assert "\0" not in str(found)
+        assert os.path.normpath(taken).startswith(str(root))
+        assert "\0" not in str(taken)
 
 
 def test_regular_file_refuses_folders_pipes_and_links(tmp_path: Path) -> None:

@@ -60,4 +60,6 @@ def test_action_gives_the_script_what_it_takes() -> None:
     assert ".ci/gate" in last["run"]
     assert {f"${{{{ inputs.{name} }}}}" for name in action["inputs"]} == set(last["env"].values())
     used = [step["uses"] for step in action["runs"]["steps"] if "uses" in step]
-    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each) for each in used)  # a tag can be moved
+    assert used and all(
+        re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", used_action) for used_action in used
+    )  # a tag can be moved

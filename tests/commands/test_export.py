@@ -26,10 +26,10 @@ def test_export_prints_what_a_file_cannot_express(form: str, run: Path, tmp_path
     printed = capsys.readouterr()
     replayed = "nDCG@10 0.650 measured, 0.650 emulated by ragbench: change [+0.000, +0.000], 95% CI, on 30 queries"
     assert printed.out == f"{replayed}\nwrote {out}: {form} of better\n"
-    said = [line.removeprefix("not expressed: ") for line in printed.err.splitlines() if "expressed" in line]
-    assert said
+    unexpressed = [line.removeprefix("not expressed: ") for line in printed.err.splitlines() if "expressed" in line]
+    assert unexpressed
     text = out.read_text()
-    assert all(sentence in text or json.dumps(sentence) in text for sentence in said)
+    assert all(sentence in text or json.dumps(sentence) in text for sentence in unexpressed)
     assert (tomllib.loads if form == "ragdocs" else json.loads)(text)["search"]
     assert "Quality significantly better" in text and replayed in text
     assert [path.name for path in out.parent.iterdir()] == ["config"]
@@ -49,17 +49,17 @@ def test_export_of_an_unproven_gain_needs_force(form: str, run: Path, tmp_path: 
 
 def test_export_prints_json_and_writes_below_the_run(run: Path, capsys) -> None:
     assert cli.main(["export", str(run / "arms" / "better"), "--format", "ragdocs", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["out"] == str(run / "exports" / "better.toml")
-    assert (said["gain"], said["caution"], said["format"]) == ("adopt", None, "ragdocs")
-    assert all(f"# - {sentence}" in Path(said["out"]).read_text() for sentence in said["not_expressed"])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["out"] == str(run / "exports" / "better.toml")
+    assert (printed["gain"], printed["caution"], printed["format"]) == ("adopt", None, "ragdocs")
+    assert all(f"# - {sentence}" in Path(printed["out"]).read_text() for sentence in printed["not_expressed"])
 
 
 def test_export_writes_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
     words = ["export", str(small_bundle.parent / "run"), "--out", str(tmp_path / "out"), "--quiet"]
     assert cli.main(words) == 0
-    said = f"wrote {tmp_path / 'out'}: bundle of small\nnext: ragbench verify {tmp_path / 'out'}\n"
-    assert capsys.readouterr().out == said
+    expected = f"wrote {tmp_path / 'out'}: bundle of small\nnext: ragbench verify {tmp_path / 'out'}\n"
+    assert capsys.readouterr().out == expected
     assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in small_bundle.iterdir()}
     assert cli.main(words) == 2
     assert "exists already" in capsys.readouterr().err
@@ -67,7 +67,7 @@ def test_export_writes_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["RUN"], "has several arms"),
         (["RUN", "--arm", "best"], "has no arm 'best'"),
@@ -82,10 +82,10 @@ def test_export_writes_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> N
         (["RUN", "--arm", "better", "--baseline", "best"], "--baseline best is not an arm"),
     ],
 )
-def test_export_refuses_bad_input_in_one_sentence(words: list[str], said: str, run: Path, capsys) -> None:
+def test_export_refuses_bad_input_in_one_sentence(words: list[str], message: str, run: Path, capsys) -> None:
     assert cli.main(["export", *(word.replace("RUN", str(run)) for word in words)]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
 

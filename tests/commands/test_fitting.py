@@ -29,7 +29,7 @@ QUESTIONS = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Overrides: a benchmark of questions on the handbook, all for training, and a folder for results."""
     folder = tmp_path_factory.mktemp("fitting")
     rows = [f"{text},{docno and docno + '.md'},train,{_type(text)}" for text, docno in QUESTIONS.items()]
@@ -66,47 +66,47 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return error
 
 
-def test_search_and_index_show_the_vocabulary(capsys, place) -> None:
-    assert "authentication (" in call(capsys, "search", "auth", "--explain", "p1=on", *place)
-    assert "expanded" not in call(capsys, "search", "auth", "--explain", "p1=on", "p1.threshold=1.0", *place)
-    (size,) = [row["terms"] for row in answer(capsys, "index", "p1=on", *place) if row["kind"] == "vocabulary"]
+def test_search_and_index_show_the_vocabulary(capsys, workplace) -> None:
+    assert "authentication (" in call(capsys, "search", "auth", "--explain", "p1=on", *workplace)
+    assert "expanded" not in call(capsys, "search", "auth", "--explain", "p1=on", "p1.threshold=1.0", *workplace)
+    (size,) = [row["terms"] for row in answer(capsys, "index", "p1=on", *workplace) if row["kind"] == "vocabulary"]
     assert size > 0
 
 
-def test_fit_calibration_reports_held_out_quality(capsys, place) -> None:
-    found = answer(capsys, "fit", "calibration", "--best-of", "dense", *place)
-    assert found["queries"] == 12
-    assert found["calibration"]["best_of"] == "dense"
-    assert [row["calibration"].split(",")[0] for row in found["held_out"]] == [
+def test_fit_calibration_reports_held_out_quality(capsys, workplace) -> None:
+    fitted = answer(capsys, "fit", "calibration", "--best-of", "dense", *workplace)
+    assert fitted["queries"] == 12
+    assert fitted["calibration"]["best_of"] == "dense"
+    assert [row["calibration"].split(",")[0] for row in fitted["held_out"]] == [
         "configured: calibrate (confidence 0.5 at score 0.035)",
         "isotonic",
         "isotonic",
     ]
-    out = call(capsys, "fit", "calibration", *place)
+    out = call(capsys, "fit", "calibration", *workplace)
     overrides = out.split("use it with: ")[1].split()
     settings = composition.compose(overrides)
     stage = dict(settings.pipeline)["calibration"]
-    assert list(stage.x) == pytest.approx(found["calibration"]["x"])
+    assert list(stage.x) == pytest.approx(fitted["calibration"]["x"])
     assert stage.best_of is None
 
 
-def test_fit_calibration_loses_no_more_than_max_loss(capsys, place) -> None:
-    found = answer(capsys, "fit", "calibration", "--max-loss", "0.1", *place)["held_out"][-1]
-    assert found["calibration"] == "configured: calibrate (confidence 0.5 at score 0.035), fitted to lose 0.1"
-    out = call(capsys, "fit", "calibration", "--max-loss", "0.1", *place)
+def test_fit_calibration_loses_no_more_than_max_loss(capsys, workplace) -> None:
+    fitted = answer(capsys, "fit", "calibration", "--max-loss", "0.1", *workplace)["held_out"][-1]
+    assert fitted["calibration"] == "configured: calibrate (confidence 0.5 at score 0.035), fitted to lose 0.1"
+    out = call(capsys, "fit", "calibration", "--max-loss", "0.1", *workplace)
     *_, threshold = out.split("use its threshold with the configured calibration: ")[1].split()
-    assert threshold == f"p10.threshold={found['threshold']:g}"
-    assert "--max-loss must be between 0 and 1" in refused(capsys, "fit", "calibration", "--max-loss", "2", *place)
+    assert threshold == f"p10.threshold={fitted['threshold']:g}"
+    assert "--max-loss must be between 0 and 1" in refused(capsys, "fit", "calibration", "--max-loss", "2", *workplace)
 
 
 def test_fit_calibration_writes_beside_the_project_file(
-    capsys, place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys, workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "below").mkdir()
     (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
     monkeypatch.chdir(tmp_path / "below")
     assert "use it with: calibration=mine" in call(
-        capsys, "fit", "calibration", "--write", "mine", "--depth", "5", *place
+        capsys, "fit", "calibration", "--write", "mine", "--depth", "5", *workplace
     )
     kept = tmp_path / "conf" / "calibration" / "mine.yaml"
     assert "on 12 training queries of" in kept.read_text()
@@ -114,26 +114,28 @@ def test_fit_calibration_writes_beside_the_project_file(
     settings = composition.compose(["calibration=mine", "p10=on"])
     assert "by a curve" in repr(settings.pipeline)
     assert "mine" in call(capsys, "list", "switches")
-    assert "is a built-in option" in refused(capsys, "fit", "calibration", "--write", "isotonic", *place)
+    assert "is a built-in option" in refused(capsys, "fit", "calibration", "--write", "isotonic", *workplace)
     # A project may come from anywhere: its options name only classes that ragbench fits.
     kept.write_text("_target_: antigravity.Fly\n")
     assert "has the class antigravity.Fly" in refused(capsys, "search", "queue", "calibration=mine")
-    monkeypatch.chdir(place[-1].partition("=")[2].removesuffix("/results"))
+    monkeypatch.chdir(workplace[-1].partition("=")[2].removesuffix("/results"))
     assert "calibration cannot be 'mine'" in refused(capsys, "search", "queue", "calibration=mine")
-    assert "--write must be a name" in refused(capsys, "fit", "calibration", "--write", "../x", *place)
-    assert "--write must be a name" in refused(capsys, "fit", "calibration", "--write", "on", *place)
+    assert "--write must be a name" in refused(capsys, "fit", "calibration", "--write", "../x", *workplace)
+    assert "--write must be a name" in refused(capsys, "fit", "calibration", "--write", "on", *workplace)
 
 
-def test_fit_calibration_refuses_what_cannot_be_fitted(capsys, place) -> None:
-    assert "calibration is off" in refused(capsys, "fit", "calibration", "calibration=off", *place)
-    assert "--depth must be at least 1" in refused(capsys, "fit", "calibration", "--depth", "0", *place)
-    assert "--threshold must be between 0 and 1" in refused(capsys, "fit", "calibration", "--threshold", "2", *place)
-    assert "--best-of cannot be 'code'" in refused(capsys, "fit", "calibration", "--best-of", "code", *place)
+def test_fit_calibration_refuses_what_cannot_be_fitted(capsys, workplace) -> None:
+    assert "calibration is off" in refused(capsys, "fit", "calibration", "calibration=off", *workplace)
+    assert "--depth must be at least 1" in refused(capsys, "fit", "calibration", "--depth", "0", *workplace)
+    assert "--threshold must be between 0 and 1" in refused(
+        capsys, "fit", "calibration", "--threshold", "2", *workplace
+    )
+    assert "--best-of cannot be 'code'" in refused(capsys, "fit", "calibration", "--best-of", "code", *workplace)
 
 
-def test_search_takes_a_hypothesis(capsys, place) -> None:
+def test_search_takes_a_hypothesis(capsys, workplace) -> None:
     text = 'Start the new version beside the old one, and ${move} the "load" balancer\'s traffic: over = now, {x} [y]'
-    found = answer(capsys, "search", "what next", "--hypothesis", text, "lexical=null", *place)
-    assert found["hits"][0]["docno"] == "deployment"
-    assert found["notes"] == [f"hypothesis, the one given: {text}"]
-    assert "hyde.text must not be blank" in refused(capsys, "search", "what next", "--hypothesis", " ", *place)
+    fitted = answer(capsys, "search", "what next", "--hypothesis", text, "lexical=null", *workplace)
+    assert fitted["hits"][0]["docno"] == "deployment"
+    assert fitted["notes"] == [f"hypothesis, the one given: {text}"]
+    assert "hyde.text must not be blank" in refused(capsys, "search", "what next", "--hypothesis", " ", *workplace)

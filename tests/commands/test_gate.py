@@ -65,9 +65,9 @@ def test_gate_fails_without_measured_pollution(run: Path, capsys) -> None:
 def test_gate_prints_json(run: Path, capsys) -> None:
     arms = run / "arms"
     assert cli.main(["gate", f"{arms / 'old'}", f"{arms / 'worse'}", "--json"]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert said["passes"] is False
-    assert [(check["part"], check["outcome"]) for check in said["checks"]] == [
+    report = json.loads(capsys.readouterr().out)
+    assert report["passes"] is False
+    assert [(check["part"], check["outcome"]) for check in report["checks"]] == [
         ("benchmark", "passes"),
         ("quality", "fails"),
         ("latency", "passes"),
@@ -102,11 +102,11 @@ def test_gate_compares_with_the_pinned_run(
     monkeypatch.chdir(tmp_path)
     words = [f"paths.results={tmp_path}"]
     folders = []
-    for number, said in enumerate(
+    for number, report in enumerate(
         ("no results below", "is the only run: pin it with ragbench gate --pin @1", "gate --pin @2")
     ):
         assert cli.main(["gate", *words]) == 2
-        assert said in capsys.readouterr().err
+        assert report in capsys.readouterr().err
         arm = {"arm": [value - 0.03 * number for value in VALUES]}
         folders.append(write_results(tmp_path / "runs" / f"{number}", arm))
     (tmp_path / "ragbench.yaml").write_text("# ours\nseed: 13\narms:\n  one: exp=baseline\n", encoding="utf-8")

@@ -51,11 +51,11 @@ def test_list_runs_finished_and_interrupted(
     (tmp_path / "ragbench.yaml").write_text("paths.results: mine\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for plan, ends in (("0" * 16, True), ("1" * 16, False)):
-        with store.writing(tmp_path / "mine", "run", "two", plan, ["a", "b"], None) as place:
-            place.arm("a").finish_arm("key")
+        with store.writing(tmp_path / "mine", "run", "two", plan, ["a", "b"], None) as run_folder:
+            run_folder.arm("a").finish_arm("key")
             if ends:
-                place.arm("b").finish_arm("key")
-                place.finish({"arms": ["a", "b"]})
+                run_folder.arm("b").finish_arm("key")
+                run_folder.finish({"arms": ["a", "b"]})
     capsys.readouterr()
     assert cli.main(["list", "runs", "--json"]) == 0
     rows = {row["state"]: row for row in json.loads(capsys.readouterr().out)}

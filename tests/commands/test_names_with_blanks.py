@@ -50,8 +50,8 @@ def test_names_are_found_linked_and_shown(
     assert targets["sub%20dir/gamma%20note"] == ["alpha%20note"]
     quick = ["latency.enabled=false", "tracking.enabled=false", "statistics.draws=1000"]
     assert cli.main(["run", "-m", "exp=lexical_only", "lexical.k1=0.9,1.2", "split=all", *quick]) == 0
-    said = capsys.readouterr().out
-    assert "1.000" in said and "no query changed, but 4 queries are too few" in said
+    printed = capsys.readouterr().out
+    assert "1.000" in printed and "no query changed, but 4 queries are too few" in printed
     (folder,) = (tmp_path / "results" / "runs").iterdir()
     report = (folder / "report.html").read_text(encoding="utf-8")
     assert "sub dir/beta note" in report and '"sub%20dir/beta%20note"' not in report

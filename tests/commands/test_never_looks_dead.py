@@ -152,7 +152,7 @@ LONG = (run, ablate, tune, index, fit, export_and_refresh)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", LONG, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("command", LONG, ids=lambda command: command.__name__)
 def test_long_command_reports_progress_all_the_time(
     command: Callable[[list[str], Path], None], slow: SlowMachine, words: list[str], tmp_path: Path
 ) -> None:

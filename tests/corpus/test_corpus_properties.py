@@ -207,9 +207,9 @@ YAML_ALPHABET = st.text(st.sampled_from(list("ab:-[]{}'\"#&*!|>%@`,?~\n  0129._<
 @settings(deadline=None, max_examples=300)
 @given(YAML_ALPHABET)
 def test_frontmatter_takes_any_yaml(yaml: str) -> None:
-    found = _split_frontmatter(f"---\n{yaml}\n---\nText")
-    read_metadata(found.fields)
-    assert found.fields == {} or found.problem is None
+    result = _split_frontmatter(f"---\n{yaml}\n---\nText")
+    read_metadata(result.fields)
+    assert result.fields == {} or result.problem is None
 
 
 JUNK = st.recursive(
@@ -235,8 +235,8 @@ KEYS = [
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), JUNK))
 def test_metadata_takes_any_field(fields: dict[str, object]) -> None:
-    found = read_metadata(fields)
-    for values in (found.keywords, found.tags, found.aliases, found.authors, found.related):
+    result = read_metadata(fields)
+    for values in (result.keywords, result.tags, result.aliases, result.authors, result.related):
         assert len(set(values)) == len(values)
         assert all(value.strip() for value in values)
-    assert all(tag == tag.lower() and not tag.startswith("#") for tag in found.tags)
+    assert all(tag == tag.lower() and not tag.startswith("#") for tag in result.tags)

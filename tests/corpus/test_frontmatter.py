@@ -8,22 +8,22 @@ from ragbench.corpus.reader import _split_frontmatter
 
 
 def problem(text: str) -> str | None:
-    found = _split_frontmatter(text)
-    return found.problem[0] if found.problem else None
+    frontmatter = _split_frontmatter(text)
+    return frontmatter.problem[0] if frontmatter.problem else None
 
 
 def test_frontmatter_fields_and_body() -> None:
     text = "---\ntitle: Keys\ntags: [a, b]\n---\n# Keys\n"
-    found = _split_frontmatter(text)
-    assert found.fields == {"title": "Keys", "tags": ["a", "b"]}
-    assert text[found.body :] == "# Keys\n"
-    assert found.problem is None
+    frontmatter = _split_frontmatter(text)
+    assert frontmatter.fields == {"title": "Keys", "tags": ["a", "b"]}
+    assert text[frontmatter.body :] == "# Keys\n"
+    assert frontmatter.problem is None
 
 
 @pytest.mark.parametrize("text", ["---\n---\nText", "---\n# a comment\n---\nText", "---  \n\n...\nText"])
 def test_empty_frontmatter_is_cut_off(text: str) -> None:
-    found = _split_frontmatter(text)
-    assert (found.fields, text[found.body :], found.problem) == ({}, "Text", None)
+    frontmatter = _split_frontmatter(text)
+    assert (frontmatter.fields, text[frontmatter.body :], frontmatter.problem) == ({}, "Text", None)
 
 
 def test_frontmatter_closing_line_may_be_the_last_of_the_file() -> None:
@@ -32,8 +32,8 @@ def test_frontmatter_closing_line_may_be_the_last_of_the_file() -> None:
 
 @pytest.mark.parametrize("text", ["# A\n---\na: 1\n---\n", "\n---\na: 1\n---\n", "----\na: 1\n---\n", "", "---"])
 def test_frontmatter_opens_on_the_first_line_only(text: str) -> None:
-    found = _split_frontmatter(text)
-    assert (found.fields, found.body, found.problem) == ({}, 0, None)
+    frontmatter = _split_frontmatter(text)
+    assert (frontmatter.fields, frontmatter.body, frontmatter.problem) == ({}, 0, None)
 
 
 def test_frontmatter_is_not_a_rule_at_the_top() -> None:
@@ -41,9 +41,9 @@ def test_frontmatter_is_not_a_rule_at_the_top() -> None:
 
 
 def test_unclosed_frontmatter_stays_in_the_body() -> None:
-    found = _split_frontmatter("---\ntitle: Keys\n\n# Keys\n")
-    assert (found.fields, found.body) == ({}, 0)
-    assert found.problem == (
+    frontmatter = _split_frontmatter("---\ntitle: Keys\n\n# Keys\n")
+    assert (frontmatter.fields, frontmatter.body) == ({}, 0)
+    assert frontmatter.problem == (
         "frontmatter-unclosed",
         "the frontmatter opened in line 1 is never closed; add a line `---` after it.",
     )
@@ -51,10 +51,10 @@ def test_unclosed_frontmatter_stays_in_the_body() -> None:
 
 def test_frontmatter_names_the_line_of_malformed_yaml() -> None:
     text = "---\ntitle: Keys\nsummary: one: two\n---\nText"
-    found = _split_frontmatter(text)
-    assert found.fields == {}
-    assert text[found.body :] == "Text"
-    assert found.problem == (
+    frontmatter = _split_frontmatter(text)
+    assert frontmatter.fields == {}
+    assert text[frontmatter.body :] == "Text"
+    assert frontmatter.problem == (
         "frontmatter-malformed",
         "line 3: mapping values are not allowed in this context; correct the YAML.",
     )
@@ -62,10 +62,10 @@ def test_frontmatter_names_the_line_of_malformed_yaml() -> None:
 
 @pytest.mark.parametrize("yaml", ["- a\n- b", "Just a sentence", "42"])
 def test_frontmatter_that_is_no_mapping_stays_in_the_body(yaml: str) -> None:
-    found = _split_frontmatter(f"---\n{yaml}\n---\nText")
-    assert (found.fields, found.body) == ({}, 0)
-    assert found.problem is not None
-    assert "not a mapping" in found.problem[1]
+    frontmatter = _split_frontmatter(f"---\n{yaml}\n---\nText")
+    assert (frontmatter.fields, frontmatter.body) == ({}, 0)
+    assert frontmatter.problem is not None
+    assert "not a mapping" in frontmatter.problem[1]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_frontmatter_refuses_hostile_yaml(yaml: str) -> None:
 
 
 def test_frontmatter_that_is_long_is_not_parsed() -> None:
-    found = _split_frontmatter(f"---\n{'key: value' * 7_000}\n---\ntext")
-    assert found.problem == (
+    frontmatter = _split_frontmatter(f"---\n{'key: value' * 7_000}\n---\ntext")
+    assert frontmatter.problem == (
         "frontmatter-malformed",
         "the frontmatter is longer than 65,536 characters; correct the YAML.",
     )

@@ -23,9 +23,9 @@ def paths_of(root: Path, *exclude: str) -> list[str]:
 def test_folders_of_dependencies_and_build_output_are_left_out(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "node_modules/x/README.md", "docs/node_modules/y.md", "web/dist/b.md", "guide/build/c.md")
     (tmp_path / "web/package.json").write_text("{}")
-    found = find_files(tmp_path, MARKDOWN)
-    assert sorted(file.path for file in found.files) == ["a.md", "guide/build/c.md"]
-    kinds = sorted((left.path, left.name) for left in found.left_out)
+    listing = find_files(tmp_path, MARKDOWN)
+    assert sorted(file.path for file in listing.files) == ["a.md", "guide/build/c.md"]
+    kinds = sorted((left.path, left.name) for left in listing.left_out)
     assert kinds == [
         ("docs/node_modules/", "dependencies"),
         ("node_modules/", "dependencies"),
@@ -35,9 +35,9 @@ def test_folders_of_dependencies_and_build_output_are_left_out(tmp_path: Path) -
 
 def test_folder_named_like_output_is_named_when_read(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "site/b.md")
-    found = find_files(tmp_path, MARKDOWN)
-    assert len(found.files) == 2
-    assert [(warning.path, warning.name) for warning in found.warnings] == [("site/", "output-folder")]
+    listing = find_files(tmp_path, MARKDOWN)
+    assert len(listing.files) == 2
+    assert [(warning.path, warning.name) for warning in listing.warnings] == [("site/", "output-folder")]
 
 
 def test_gitignore_of_every_folder_is_respected(tmp_path: Path) -> None:

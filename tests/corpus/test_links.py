@@ -164,8 +164,8 @@ def test_labels_are_what_a_reader_sees() -> None:
     text = (
         "[[gate/api-keys]] [[gate/api-keys#Rotate|rotate *it*]] [see `keys`](gate/api-keys.md) ![[gate/api-keys|300]]"
     )
-    found, _ = labelled(text, dialect="obsidian")
-    assert found == [
+    resolved, _ = labelled(text, dialect="obsidian")
+    assert resolved == [
         ("gate/api-keys", None, ""),
         ("gate/api-keys", "Rotate", "rotate *it*"),
         ("gate/api-keys", None, "see keys"),
@@ -175,20 +175,20 @@ def test_labels_are_what_a_reader_sees() -> None:
 
 def test_link_of_dendron_begins_with_the_label() -> None:
     text = "[[Rotate them|gate/api-keys#rotate]] [[x|dendron://notes/gate/api-keys]]"
-    found, warnings = labelled(text, dialect="dendron")
-    assert found == [("gate/api-keys", "rotate", "Rotate them"), ("gate/api-keys", None, "x")]
+    resolved, warnings = labelled(text, dialect="dendron")
+    assert resolved == [("gate/api-keys", "rotate", "Rotate them"), ("gate/api-keys", None, "x")]
     assert warnings == []
 
 
 def test_links_auto_takes_the_dialect_with_more_targets() -> None:
     two_of_three = "[[keys|gate/api-keys]] [[tokens|gate/access-tokens]] [[gate/api-keys|keys]] [[index]]"
-    found, (warning,) = labelled(two_of_three)
-    assert [target for target, _, _ in found] == ["gate/api-keys", "gate/access-tokens", None, "index"]
+    resolved, (warning,) = labelled(two_of_three)
+    assert [target for target, _, _ in resolved] == ["gate/api-keys", "gate/access-tokens", None, "index"]
     assert warning.name == "link-dialect"
     assert "of 3 links 2 have a target as [[label|target]] and 1 as [[target|label]]" in warning.message
     one_each = "[[keys|gate/api-keys]] [[gate/api-keys|keys]]"
-    found, warnings = labelled(one_each)
-    assert [target for target, _, _ in found] == [None, "gate/api-keys"]
+    resolved, warnings = labelled(one_each)
+    assert [target for target, _, _ in resolved] == [None, "gate/api-keys"]
     assert warnings == []
 
 
@@ -232,9 +232,9 @@ def test_links_to_an_address_of_two_pages_are_unresolved() -> None:
 
 def test_links_reveal_the_address_of_the_site() -> None:
     written = "[a](/docs/guides) [b](/docs/guides/set-up#x) [c](/docs/index) [d](/docs) [e](/docs/gone) [f](/x/index)"
-    found = ["01-guides/index", "01-guides/02-set-up", "index", "index", None, None]
-    assert targets(written) == found
-    assert targets(written.replace("/docs", "/en/docs")) == found
+    resolved = ["01-guides/index", "01-guides/02-set-up", "index", "index", None, None]
+    assert targets(written) == resolved
+    assert targets(written.replace("/docs", "/en/docs")) == resolved
     two_lead_below_it = "[a](/docs/guides) [b](/docs/guides/set-up) [e](/docs/gone)"
     assert targets(two_lead_below_it) == [None, None, None]
 

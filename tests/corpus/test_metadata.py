@@ -42,8 +42,8 @@ def test_metadata_of_nothing_is_empty() -> None:
 
 
 def test_metadata_has_the_fallbacks_of_the_seed() -> None:
-    found = read_metadata({"summary": "S", "type": "policy", "created": datetime.date(2026, 1, 5)})
-    assert (found.description, found.category, found.modified) == ("S", "policy", FIFTH_OF_JANUARY)
+    metadata = read_metadata({"summary": "S", "type": "policy", "created": datetime.date(2026, 1, 5)})
+    assert (metadata.description, metadata.category, metadata.modified) == ("S", "policy", FIFTH_OF_JANUARY)
     assert read_metadata({"summary": "S", "description": "D"}).description == "D"
     assert read_metadata({"category": "C", "type": "T"}).category == "C"
 
@@ -56,15 +56,17 @@ def test_metadata_prefers_modified_to_date_to_created() -> None:
 
 
 def test_metadata_takes_scalars_for_lists() -> None:
-    found = read_metadata({"keywords": "rotation, API keys", "tags": "Auth", "aliases": "key rotation", "related": "a"})
-    assert found.keywords == ("rotation", "API keys")
-    assert (found.tags, found.aliases, found.related) == (("auth",), ("key rotation",), ("a",))
+    metadata = read_metadata(
+        {"keywords": "rotation, API keys", "tags": "Auth", "aliases": "key rotation", "related": "a"}
+    )
+    assert metadata.keywords == ("rotation", "API keys")
+    assert (metadata.tags, metadata.aliases, metadata.related) == (("auth",), ("key rotation",), ("a",))
     assert read_metadata({"tags": "#auth #gate/tls"}).tags == ("auth", "gate/tls")
 
 
 def test_metadata_takes_lists_for_scalars() -> None:
-    found = read_metadata({"title": ["A", "B"], "category": ["how-to"], "author": ["Ines", {"name": "Jun"}]})
-    assert (found.title, found.category, found.authors) == ("A", "how-to", ("Ines", "Jun"))
+    metadata = read_metadata({"title": ["A", "B"], "category": ["how-to"], "author": ["Ines", {"name": "Jun"}]})
+    assert (metadata.title, metadata.category, metadata.authors) == ("A", "how-to", ("Ines", "Jun"))
 
 
 def test_author_with_a_comma_is_one_author() -> None:
@@ -78,8 +80,8 @@ def test_metadata_skips_odd_values(value: object) -> None:
 
 
 def test_metadata_takes_numbers_as_text() -> None:
-    found = read_metadata({"title": 2024, "tags": [2026, "x"], "aliases": [4.2]})
-    assert (found.title, found.tags, found.aliases) == ("2024", ("2026", "x"), ("4.2",))
+    metadata = read_metadata({"title": 2024, "tags": [2026, "x"], "aliases": [4.2]})
+    assert (metadata.title, metadata.tags, metadata.aliases) == ("2024", ("2026", "x"), ("4.2",))
 
 
 def test_metadata_takes_unquoted_wikilinks() -> None:

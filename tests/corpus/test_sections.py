@@ -44,14 +44,14 @@ def test_slug_is_a_name(heading: str) -> None:
 
 def test_sections_tile_the_text_and_begin_with_their_heading() -> None:
     text = "Before.\n\n# A\n\none\n\n## B\ntwo\n\nC\n---\nthree\n"
-    found = sections(text)
-    assert [(s.number, s.level, s.path, s.anchor) for s in found] == [
+    parts = sections(text)
+    assert [(s.number, s.level, s.path, s.anchor) for s in parts] == [
         (0, 0, (), ""),
         (1, 1, ("A",), "a"),
         (2, 2, ("A", "B"), "a/b"),
         (3, 2, ("A", "C"), "a/c"),
     ]
-    assert [text[s.start : s.end] for s in found] == [
+    assert [text[s.start : s.end] for s in parts] == [
         "Before.\n\n",
         "# A\n\none\n\n",
         "## B\ntwo\n\n",

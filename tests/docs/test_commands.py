@@ -143,8 +143,8 @@ def _write_queries(root: Path) -> None:
     """Twenty queries with one relevant document each, as a table and as judgments."""
     documents = read_vault(HANDBOOK).documents[:5]
     rows = [
-        (f"gate-{place * 4 + number:02}", f"{start} {document.title} {place * 4 + number}", document.docno, split)
-        for place, document in enumerate(documents)
+        (f"gate-{index * 4 + number:02}", f"{start} {document.title} {index * 4 + number}", document.docno, split)
+        for index, document in enumerate(documents)
         for number, (start, split) in enumerate(
             (("what is", "train"), ("where is", "train"), ("the page on", "test"), ("about", "test"))
         )
@@ -220,7 +220,7 @@ def _answer(prompt: str) -> str:
 
 def _embeddings(body: Mapping[str, Any]) -> Mapping[str, Any]:
     vectors = [[float(len(text)), float(text.count("a")), 1.0] for text in body["input"]]
-    return {"data": [{"index": place, "embedding": vector} for place, vector in enumerate(vectors)]}
+    return {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
 
 
 def reason(line: str) -> str:
@@ -280,7 +280,7 @@ class Shell:
         """Run a call of ragbench; returns what is wrong, or nothing."""
         self._prepare(words)
         known = re.compile("|".join(map(re.escape, self.stands_for)))
-        words = [known.sub(lambda place: self.stands_for[place[0]], word) for word in words]
+        words = [known.sub(lambda hit: self.stands_for[hit[0]], word) for word in words]
         if words[:1] == ["verify"] and "--latency-tolerance" not in words:  # two queries are timed
             words = [*words, "--latency-tolerance", "50"]
         called = commands.call(words) if words and not words[0].startswith("-") else None

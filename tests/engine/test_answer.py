@@ -47,25 +47,25 @@ def test_answer_gives_ranks_in_every_source_and_stage(pipeline: Pipeline, index:
     }
     for hit in explained:
         why = hit.explanation
-        for source, place in why.sources.items():
-            assert alone[source][place.rank - 1].chunk_id == hit.chunk_id
+        for source, position in why.sources.items():
+            assert alone[source][position.rank - 1].chunk_id == hit.chunk_id
         assert hit.matches == tuple(why.sources)
         assert list(why.stages) == ["fuse", "calibration", "p10", "cut"]
         assert why.stages["cut"] == Place(hit.rank, pytest.approx(hit.score))
         # fused score: 1 / (60 + rank) for every source
-        expected = sum(1 / (60 + place.rank) for place in why.sources.values())
+        expected = sum(1 / (60 + position.rank) for position in why.sources.values())
         assert why.stages["fuse"].score == pytest.approx(expected, rel=1e-5)
 
 
 def test_answer_counts_what_every_filter_left(pipeline: Pipeline, index: Index) -> None:
-    found = answer(QUERY, pipeline, index, 5)
-    assert found.compression.original_count == found.counts["original_count"]
-    assert found.compression.after_threshold == found.counts["after_threshold"] <= found.counts["original_count"]
-    said = as_mapping(found)
-    assert json.loads(json.dumps(said)) == said
-    assert said["counts"] == found.counts
-    assert [hit["chunk_id"] for hit in said["hits"]] == [hit.chunk_id for hit in found.hits]
-    assert list(found.stage_ms) == [name for name, _ in pipeline]
+    result = answer(QUERY, pipeline, index, 5)
+    assert result.compression.original_count == result.counts["original_count"]
+    assert result.compression.after_threshold == result.counts["after_threshold"] <= result.counts["original_count"]
+    mapping = as_mapping(result)
+    assert json.loads(json.dumps(mapping)) == mapping
+    assert mapping["counts"] == result.counts
+    assert [hit["chunk_id"] for hit in mapping["hits"]] == [hit.chunk_id for hit in result.hits]
+    assert list(result.stage_ms) == [name for name, _ in pipeline]
 
 
 def test_answer_names_the_lines_of_a_hit(pipeline: Pipeline, index: Index, vault_folder: Path) -> None:
@@ -92,17 +92,17 @@ def test_answer_gives_a_parent_the_rank_of_its_children(make_index) -> None:
 
 
 def test_show_names_an_empty_answer(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer("zzzz", Pipeline((("lexical", RetrieveLexical()), ("fuse", Fuse()))), index, 5)
-    assert found.hits == ()
-    show(found, in_full=True)
+    result = answer("zzzz", Pipeline((("lexical", RetrieveLexical()), ("fuse", Fuse()))), index, 5)
+    assert result.hits == ()
+    show(result, in_full=True)
     assert "no hits" in capsys.readouterr().out
 
 
 def test_show_names_sources_and_stages(pipeline: Pipeline, index: Index, capsys) -> None:
-    found = answer(QUERY, pipeline, index, 2, explain=True)
-    show(found, in_full=False)
+    result = answer(QUERY, pipeline, index, 2, explain=True)
+    show(result, in_full=False)
     brief = capsys.readouterr().out
-    show(found, in_full=True)
+    show(result, in_full=True)
     full = capsys.readouterr().out
     assert "guides/authentication" in brief and "found by" not in brief
     assert "found by: dense rank" in full and "calibration" in full and "hits: original_count" in full
@@ -156,9 +156,9 @@ def test_hit_has_the_metadata_of_its_file(explained, vault_folder: Path) -> None
 
 @pytest.mark.parametrize("preset", [pytest.param("all", marks=pytest.mark.slow), "lexical_v3", "librarian_rerank"])
 def test_answer_becomes_plain_values_and_lines(explained, preset: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = explained("how do lamps know when the sun sets [[auth]]", f"+exp={preset}", "p10=off")
-    first, *_ = json.loads(json.dumps(as_mapping(found)))["hits"]
+    result = explained("how do lamps know when the sun sets [[auth]]", f"+exp={preset}", "p10=off")
+    first, *_ = json.loads(json.dumps(as_mapping(result)))["hits"]
     assert first["explanation"]["reasons"]["final_score"] == first["score"]
     assert (first["context"] is not None) == (preset != "all")
-    show(found, in_full=True)
+    show(result, in_full=True)
     assert "because:  base_score" in capsys.readouterr().out

@@ -49,8 +49,8 @@ def test_executor_orders_arms_by_common_prefix(arms: list[Arm], benchmark_small)
     told: list[tuple[str, int, int]] = []
     order = [arms[number] for number in (4, 0, 2, 1, 3)]
     with console.progress_to(lambda *say: told.append(say)):
-        found = [each.arm for each in execute(order, [benchmark_small.topics[0].query()])]
-    assert found == ["words", "uncut", "rrf60", "calibrated", "rrf20"]
+        names = [result.arm for result in execute(order, [benchmark_small.topics[0].query()])]
+    assert names == ["words", "uncut", "rrf60", "calibrated", "rrf20"]
     assert told == [("running stages", done, 10) for done in range(1, 11)]
 
 

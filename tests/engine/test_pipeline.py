@@ -48,7 +48,7 @@ def test_pipeline_reads_as_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "said"),
+    ("order", "reason"),
     [
         ([2, 0, 1, 3, 4], "stage 'fuse' needs a ranking, which no stage before it provides"),
         ([0, 3, 2, 4], "stage 'calibration' needs a fused ranking"),
@@ -57,9 +57,9 @@ def test_pipeline_reads_as_a_sentence() -> None:
         ([], "the pipeline retrieves nothing"),
     ],
 )
-def test_pipeline_refuses_a_senseless_order_with_the_reason(order: list[int], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        Pipeline(tuple(HYBRID[place] for place in order))
+def test_pipeline_refuses_a_senseless_order_with_the_reason(order: list[int], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        Pipeline(tuple(HYBRID[number] for number in order))
 
 
 def test_pipeline_finds_what_was_asked_for(index) -> None:

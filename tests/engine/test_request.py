@@ -60,30 +60,32 @@ def test_request_documents_are_diverse_at_the_number_asked_for(ask) -> None:
     asked = adapted_pipeline(V3.pipeline, SearchOptions(), 4).stages
     assert [name for name, _ in asked[-3:]] == ["guarantee", "diverse at 4", "cut"]
     assert adapted_pipeline(V3.pipeline, SearchOptions(), 30) == V3.pipeline
-    found = ask("lamp schedule account", 4)
-    assert len({hit.docno for hit in found.hits}) == len(found.hits) == 4
+    result = ask("lamp schedule account", 4)
+    assert len({hit.docno for hit in result.hits}) == len(result.hits) == 4
 
 
 def test_request_keeps_named_notes_apart_from_ranked_ones(ask) -> None:
-    found = ask("#lantern/schedules lamps", 1)
-    named, ranked = found.hits[: found.filter_results], found.hits[found.filter_results :]
+    result = ask("#lantern/schedules lamps", 1)
+    named, ranked = result.hits[: result.filter_results], result.hits[result.filter_results :]
     assert len(named) > 1 and all(hit.matches[0] == "tag-match" for hit in named)
     assert len(ranked) == 1 and not ranked[0].guaranteed
-    assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
+    assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
     assert ranked[0].docno not in {hit.docno for hit in named}
 
 
 def test_xml_has_every_hit_of_the_answer(ask) -> None:
     """Seed 002, "How they reach final RAG context": two sections, matchType and modified, ids that count through."""
-    found = ask("#lantern/schedules lamps", 2)
-    tree = ElementTree.fromstring(f"<context>{found.xml}</context>")
+    result = ask("#lantern/schedules lamps", 2)
+    tree = ElementTree.fromstring(f"<context>{result.xml}</context>")
     named, ranked = tree.find("filterResults"), tree.find("searchResults")
-    assert [each.findtext("matchType") for each in named] == ["tag-match"] * found.filter_results
-    assert [each.findtext("modified") for each in ranked] == [hit.metadata.last_modified for hit in found.hits[-2:]]
-    assert [int(each.findtext("id")) for each in (*named, *ranked)] == [hit.rank for hit in found.hits]
-    assert [each.findtext("content") for each in (*named, *ranked)] == [hit.passage for hit in found.hits]
+    assert [element.findtext("matchType") for element in named] == ["tag-match"] * result.filter_results
+    assert [element.findtext("modified") for element in ranked] == [
+        hit.metadata.last_modified for hit in result.hits[-2:]
+    ]
+    assert [int(element.findtext("id")) for element in (*named, *ranked)] == [hit.rank for hit in result.hits]
+    assert [element.findtext("content") for element in (*named, *ranked)] == [hit.passage for hit in result.hits]
     assert named.find("document/modified") is None and ranked.find("document/matchType") is None
-    assert {each.findtext("path") for each in named} == {hit.path for hit in found.hits if hit.guaranteed}
+    assert {element.findtext("path") for element in named} == {hit.path for hit in result.hits if hit.guaranteed}
 
 
 def test_request_xml_of_odd_texts_and_of_nothing(ask) -> None:
@@ -97,10 +99,10 @@ def test_request_xml_of_odd_texts_and_of_nothing(ask) -> None:
 def test_request_for_a_time_takes_no_search(ask) -> None:
     pipeline = adapted_pipeline(V3.pipeline, SearchOptions(after="2026-01-14", before="2026-01-15"), 10)
     assert [name for name, _ in pipeline] == ["search", "guarantee", "cut"]
-    found = ask("anything", after="2026-01-14", before="2026-01-15")
-    assert "2026-01-14" in [hit.docno for hit in found.hits]
-    assert all(hit.matches == ("time-filtered",) for hit in found.hits)
-    assert found.filter_results == len(found.hits)
+    result = ask("anything", after="2026-01-14", before="2026-01-15")
+    assert "2026-01-14" in [hit.docno for hit in result.hits]
+    assert all(hit.matches == ("time-filtered",) for hit in result.hits)
+    assert result.filter_results == len(result.hits)
 
 
 def test_request_takes_phrasings_and_terms_of_the_caller(ask) -> None:
@@ -112,9 +114,9 @@ def test_request_takes_phrasings_and_terms_of_the_caller(ask) -> None:
 
 def test_request_answer_counts_candidates_and_names_filters(index: Index) -> None:
     pipeline = composition.compose(["filters=on", "filters.file_types=[MD]"]).pipeline
-    found = answer("lamps", pipeline, index, 2)
-    assert len(found.hits) == 2 < found.total
-    assert found.filters_applied == {"file_types": ("MD",)}
+    result = answer("lamps", pipeline, index, 2)
+    assert len(result.hits) == 2 < result.total
+    assert result.filters_applied == {"file_types": ("MD",)}
     assert (
         answer("lamps", composition.compose(["filters=on", "filters.file_types=[.txt]"]).pipeline, index, 2).total == 0
     )
@@ -147,35 +149,35 @@ class Broken(BoostFolder):
 
 def test_failing_search_falls_back_to_documents_that_hold_the_query(ask, index: Index) -> None:
     broken = Pipeline(tuple((n, Broken() if isinstance(s, BoostFolder) else s) for n, s in V3.pipeline))
-    found = ask("[[authentication]]", pipeline=broken)
-    assert (found.hits[0].docno, found.filter_results) == ("guides/authentication", 1)
-    found = ask("password", pipeline=broken)
-    assert [hit.score for hit in found.hits] == pytest.approx([1 / rank for rank in range(1, len(found.hits) + 1)])
-    assert found.hits and "because the search failed: the graph is gone" in found.notes[-1]
+    result = ask("[[authentication]]", pipeline=broken)
+    assert (result.hits[0].docno, result.filter_results) == ("guides/authentication", 1)
+    result = ask("password", pipeline=broken)
+    assert [hit.score for hit in result.hits] == pytest.approx([1 / rank for rank in range(1, len(result.hits) + 1)])
+    assert result.hits and "because the search failed: the graph is gone" in result.notes[-1]
     plain = composition.compose([]).pipeline
     with pytest.raises(OSError, match="the graph is gone"):
         answer("password", Pipeline((plain.stages[0], ("broken", Broken()), *plain.stages[1:])), index, 3)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "reason"),
     [
         ({"hypothesis": "x"}, "hypothesis cannot be used: this pipeline has no stage that embeds one"),
         ({"phrasings": ("x",), "salient_terms": ("y",)}, "phrasings and salient_terms cannot be used"),
         ({"after": "2026-01-01"}, "after cannot be used: this pipeline has no stage that guarantees notes"),
     ],
 )
-def test_request_beyond_the_pipeline_is_refused(options: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_request_beyond_the_pipeline_is_refused(options: dict, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         adapted_pipeline(composition.compose([]).pipeline, SearchOptions(**options), 10)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "reason"),
     [({"mode": "fast"}, "mode must be one of keyword"), ({"after": "soon"}, "after must be a date")],
 )
-def test_request_refuses_options_that_mean_nothing(options: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_request_refuses_options_that_mean_nothing(options: dict, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         SearchOptions(**options)
 
 

@@ -28,8 +28,8 @@ def test_stems(text: str, expected: list[str]) -> None:
 
 
 def test_highlights_match_words_that_begin_alike_and_no_pattern_of_the_query() -> None:
-    found = highlights("policies .* (x86").finditer("Policy, policies; metropolice. X86 .*")
-    assert [hit[0] for hit in found] == ["Policy", "policies", "X86"]
+    matches = highlights("policies .* (x86").finditer("Policy, policies; metropolice. X86 .*")
+    assert [hit[0] for hit in matches] == ["Policy", "policies", "X86"]
     assert not highlights("").search("anything")
 
 

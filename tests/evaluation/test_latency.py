@@ -115,9 +115,9 @@ def test_latency_plug_in_that_hides_a_cache_is_timed_without_it(index, queries, 
     assert timings["hides"].samples().ms.min() >= 115
     assert timings["base"].samples().ms.max() == 0
     rows = [row for item in timings.values() for row in item.table()]
-    again, said = repeat_sentences(pd.DataFrame(rows))
+    again, sentence = repeat_sentences(pd.DataFrame(rows))
     assert again.startswith("hides: p50 120.0 ms and p95 120.0 ms for a new query, 0.0 and 0.0 ms when it is asked ag")
-    assert said == (
+    assert sentence == (
         "hides: something remembers queries: p50 120.0 ms for a novel query, 0.0 ms for the same "
         "one known. Novel ones count; a plug-in caches with ragbench.remember"
     )

@@ -28,11 +28,11 @@ def made(folder: Path, arms: tuple[str, ...] = ("b", "a")) -> Measurements:
 
 
 def written(folder: Path) -> Measurements:
-    path, place = made(folder), store.RunFolder(folder)
+    path, run_folder = made(folder), store.RunFolder(folder)
     for arm in path.arms:
-        place.arm(arm).table(measurements.PER_QUERY, path.per_query[path.per_query["arm"] == arm])
-        place.arm(arm).finish_arm("key")
-    place.finish(path.record)
+        run_folder.arm(arm).table(measurements.PER_QUERY, path.per_query[path.per_query["arm"] == arm])
+        run_folder.arm(arm).finish_arm("key")
+    run_folder.finish(path.record)
     return path
 
 

@@ -74,12 +74,12 @@ def call(words: list[str], results: Path) -> list[str]:
 def explain(words) -> Callable[[Path], str]:
     """What --explain-plan says for a folder of results."""
 
-    def said(results: Path) -> str:
+    def recovery(results: Path) -> str:
         base = composition.compose([*words, f"paths.results={results}"])
         settings = planned(base, composition.compose).settings
         return explanation.explain(surveyed(settings, load(base.config["data"]), "ablate"))
 
-    return said
+    return recovery
 
 
 @pytest.fixture(scope="module")

@@ -28,11 +28,11 @@ def writing(root: Path, plan: str = PLAN) -> AbstractContextManager[RunFolder]:
     return store.writing(root, "run", "two words", plan, ["a", "B/c"], None)
 
 
-def fill(place: RunFolder) -> None:
+def fill(folder: RunFolder) -> None:
     for arm in ("a", "B/c"):
-        place.arm(arm).text("run.trec", f"of {arm}")
-        place.arm(arm).finish_arm("key")
-    place.text("summary.csv", "mean\n0.5\n")
+        folder.arm(arm).text("run.trec", f"of {arm}")
+        folder.arm(arm).finish_arm("key")
+    folder.text("summary.csv", "mean\n0.5\n")
 
 
 def finish(root: Path) -> Path:

@@ -90,9 +90,9 @@ def test_analyzer_takes_long_lines(name: str, text: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=[])))
 def test_analyzer_gives_any_text_the_same_terms_again(name: str, text: str) -> None:
-    found = analyze(analyzer(name), text)
-    assert all(found)
-    assert found == analyze(analyzer(name), text)
+    terms = analyze(analyzer(name), text)
+    assert all(terms)
+    assert terms == analyze(analyzer(name), text)
 
 
 @settings(max_examples=60, deadline=None)
@@ -102,9 +102,9 @@ def test_analyzer_gives_any_text_the_same_terms_again(name: str, text: str) -> N
 )
 def test_code_analyzer_gives_an_identifier_and_its_parts(words: list[str], joint: str) -> None:
     whole = words[0] + "".join(map(str.title, words[1:])) if joint == "camel" else joint.join(words)
-    found = analyze(analyzer("code"), whole)
-    assert found[0] == whole.lower()
-    assert set(words) <= set(found)
+    terms = analyze(analyzer("code"), whole)
+    assert terms[0] == whole.lower()
+    assert set(words) <= set(terms)
 
 
 def test_unknown_analyzer_is_refused() -> None:

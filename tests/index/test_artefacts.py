@@ -111,8 +111,8 @@ def drafts(folder: Path) -> list[Path]:
 def test_artefact_build_clears_drafts_of_killed_builds_only(tmp_path: Path) -> None:
     victim, running = slow(tmp_path, 60, "victim"), slow(tmp_path, 60, "running")
     try:
-        for each in (victim, running):
-            assert each.stdout.readline() == "started\n"
+        for process in (victim, running):
+            assert process.stdout.readline() == "started\n"
         victim.kill()
         victim.wait()
         assert len(drafts(tmp_path)) == 2
@@ -120,9 +120,9 @@ def test_artefact_build_clears_drafts_of_killed_builds_only(tmp_path: Path) -> N
         (left,) = drafts(tmp_path)
         assert f".{running.pid}-" in left.name
     finally:
-        for each in (victim, running):
-            each.kill()
-            each.communicate()
+        for process in (victim, running):
+            process.kill()
+            process.communicate()
 
 
 def test_artefact_draft_is_not_listed(tmp_path: Path, caplog) -> None:
@@ -154,18 +154,18 @@ def test_artefact_samples_large_files_unless_checked(tmp_path: Path, monkeypatch
         (folder / "small.txt").write_text("small")
 
     store = ArtefactStore(tmp_path)
-    found = store.get("words", 1, build)
-    assert len(found.manifest["files"]["large.bin"]["blocks"]) == 100
-    assert list(store.check()) == [("words", found.fingerprint, None)]
-    content = (found.folder / "large.bin").read_bytes()
+    artefact = store.get("words", 1, build)
+    assert len(artefact.manifest["files"]["large.bin"]["blocks"]) == 100
+    assert list(store.check()) == [("words", artefact.fingerprint, None)]
+    content = (artefact.folder / "large.bin").read_bytes()
     seen = 0
     for block in range(100):  # the opening reads 8 of 100, always the same
-        (found.folder / "large.bin").write_bytes(content[: block * 10] + b"x" * 10 + content[block * 10 + 10 :])
+        (artefact.folder / "large.bin").write_bytes(content[: block * 10] + b"x" * 10 + content[block * 10 + 10 :])
         assert [reason for _, _, reason in store.check()] == ["large.bin has changed"]
         seen += not list(store.list())
     assert seen == 8
-    (found.folder / "large.bin").write_bytes(content[:500] + bytes(500))  # half of it lost
+    (artefact.folder / "large.bin").write_bytes(content[:500] + bytes(500))  # half of it lost
     assert not list(store.list())
-    (found.folder / "large.bin").write_bytes(content)
-    (found.folder / "small.txt").write_text("smile")
+    (artefact.folder / "large.bin").write_bytes(content)
+    (artefact.folder / "small.txt").write_text("smile")
     assert not list(store.list())

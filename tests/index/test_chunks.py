@@ -19,7 +19,7 @@ def table_of(folder: Path, vault: Path, chunker=None) -> tuple[ChunkTable, list,
     chunks = [(chunker or HeaderChunker()).chunk(document) for document in documents]
     folder.mkdir(exist_ok=True)
     build_chunks(folder, documents, chunks)
-    return ChunkTable(folder), list(documents), [chunk for each in chunks for chunk in each]
+    return ChunkTable(folder), list(documents), [chunk for of_document in chunks for chunk in of_document]
 
 
 @pytest.fixture(scope="module")

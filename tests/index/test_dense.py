@@ -72,11 +72,11 @@ def test_hnsw_finds_nearly_all(vectors: np.ndarray, index: DenseIndex, tmp_path:
     spec = DenseSpec(kind="hnsw", ef_search=256)
     build_dense(tmp_path, spec, vectors)
     approximate = DenseIndex(tmp_path, spec)
-    found = sum(
+    rankings = sum(
         len(set(a.chunks.tolist()) & set(e.chunks.tolist()))
         for a, e in zip(approximate.search(vectors[200:260], 10), index.search(vectors[200:260], 10), strict=True)
     )
-    assert found >= 0.95 * 600
+    assert rankings >= 0.95 * 600
 
 
 @pytest.mark.parametrize("kind", ["hnsw", "ivf_sq8"])
@@ -100,11 +100,11 @@ def cells(vectors: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Dens
 
 def test_cells_find_nearly_all_and_score_exactly(cells: DenseIndex, index: DenseIndex, vectors: np.ndarray) -> None:
     queries = vectors[200:260]
-    found = cells.search(queries, 10)
+    rankings = cells.search(queries, 10)
     exact = index.search(queries, 10)
-    both = sum(len(set(a.chunks.tolist()) & set(e.chunks.tolist())) for a, e in zip(found, exact, strict=True))
+    both = sum(len(set(a.chunks.tolist()) & set(e.chunks.tolist())) for a, e in zip(rankings, exact, strict=True))
     assert both >= 0.85 * 600  # vectors without any structure are the hardest
-    for query, ranking in zip(queries, found, strict=True):
+    for query, ranking in zip(queries, rankings, strict=True):
         assert np.allclose(ranking.scores, vectors[ranking.chunks] @ query, atol=1e-6)
 
 
@@ -159,14 +159,14 @@ def test_dense_index_can_probe_every_cell(tmp_path: Path) -> None:
     chance = np.random.default_rng(3)
     vectors = chance.standard_normal((500, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    found = {}
+    rankings = {}
     for kind in ("flat", "ivf_sq8"):
         folder = tmp_path / kind
         folder.mkdir()
         spec = DenseSpec(kind=kind)
         build_dense(folder, spec, vectors)
-        found[kind] = DenseIndex(folder, spec).search(vectors[:20], 10)
-    assert [r.chunks.tolist() for r in found["ivf_sq8"]] == [r.chunks.tolist() for r in found["flat"]]
+        rankings[kind] = DenseIndex(folder, spec).search(vectors[:20], 10)
+    assert [r.chunks.tolist() for r in rankings["ivf_sq8"]] == [r.chunks.tolist() for r in rankings["flat"]]
 
 
 @pytest.mark.parametrize("depth", [1, 10, 600])

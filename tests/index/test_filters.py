@@ -64,8 +64,8 @@ def librarian(tmp_path: Path) -> Facets:
     ]
     sections = [[(0,), (1, 0)], [(0,)], [()]]
     chunks = [
-        [Chunk(f"{d.docno}#{n}", d.docno, "text", (), each, 0, 4) for n, each in enumerate(found)]
-        for d, found in zip(documents, sections, strict=True)
+        [Chunk(f"{d.docno}#{n}", d.docno, "text", (), text, 0, 4) for n, text in enumerate(texts)]
+        for d, texts in zip(documents, sections, strict=True)
     ]
     build_chunks(tmp_path, documents, chunks)
     return Facets(ChunkTable(tmp_path), np.array([0.0, 86_400.0, 172_800.0]), "semantic")

@@ -64,7 +64,7 @@ def two_rings() -> dict[str, str]:
 
 def test_graph_communities(tmp_path: Path, two_rings: dict[str, str]) -> None:
     graph, number = graph_of(tmp_path, two_rings)
-    of = {name: int(graph.community[place]) for name, place in number.items()}
+    of = {name: int(graph.community[row]) for name, row in number.items()}
     assert of == {**{f"a{n}": 0 for n in range(4)}, **{f"b{n}": 1 for n in range(4)}, "lonely": -1}
 
 

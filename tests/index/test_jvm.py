@@ -110,11 +110,11 @@ def test_exceptions_of_java_become_ours() -> None:
 
 
 def test_other_threads_can_use_java_and_let_go_of_it() -> None:
-    found: list[int] = []
+    parsed: list[int] = []
 
     def work() -> None:
         with jvm.LOCK:
-            found.append(jvm.java("java.lang.Integer").parseInt("7"))
+            parsed.append(jvm.java("java.lang.Integer").parseInt("7"))
         jvm.detach()
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -122,7 +122,7 @@ def test_other_threads_can_use_java_and_let_go_of_it() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [7] * 4
+    assert parsed == [7] * 4
 
 
 def test_java_leaves_no_file_outside_the_named_folders() -> None:

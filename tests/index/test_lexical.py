@@ -182,9 +182,9 @@ def test_lexical_terms_have_factors(index: LexicalIndex) -> None:
 
 
 def test_lexical_hits_hold_the_least_number_of_terms(tmp_path: Path) -> None:
-    found = built(tmp_path, [{"content": "lamp"}, {"content": "lamp lamp sea"}, {"content": "lamp sea wind"}])
+    index = built(tmp_path, [{"content": "lamp"}, {"content": "lamp lamp sea"}, {"content": "lamp sea wind"}])
     weights = {"lamp": 1.0, "sea": 1.0, "wind": 2.0}
-    assert [sorted(found.search_terms(weights, 5, at_least=n).chunks.tolist()) for n in (1, 2, 3, 4)] == [
+    assert [sorted(index.search_terms(weights, 5, at_least=n).chunks.tolist()) for n in (1, 2, 3, 4)] == [
         [0, 1, 2],
         [1, 2],
         [2],
@@ -386,14 +386,14 @@ def test_lexical_index_of_another_lucene_is_refused(folder: Path, tmp_path: Path
         LexicalIndex(tmp_path / "copy", SPEC, SCORING)
 
 
-@pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
-def test_lexical_check_notices_one_changed_byte(folder: Path, tmp_path: Path, place: float) -> None:
+@pytest.mark.parametrize("position", [0.0, 0.5, 1.0])
+def test_lexical_check_notices_one_changed_byte(folder: Path, tmp_path: Path, position: float) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     for path in sorted(copy.iterdir()):
         good = path.read_bytes()
         bad = bytearray(good)
-        bad[int(place * (len(bad) - 1))] ^= 0x10
+        bad[int(position * (len(bad) - 1))] ^= 0x10
         path.write_bytes(bad)
         with pytest.raises(IndexError_, match=r"delete the folder and build it again|build it first"):
             LexicalIndex(copy, SPEC, SCORING).check()

@@ -15,7 +15,7 @@ from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
 from ragbench.index.parts import Part, StoredPart, find, register
 
-NAMES = [*parts.PARTS, *parts.SOURCES, *(each.name for each in pkgutil.iter_modules(of_systems.__path__))]
+NAMES = [*parts.PARTS, *parts.SOURCES, *(module.name for module in pkgutil.iter_modules(of_systems.__path__))]
 
 
 class Lengths:

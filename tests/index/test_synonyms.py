@@ -24,7 +24,7 @@ def wordnet(folder: Path) -> Synonyms:
 
 
 @pytest.mark.parametrize(
-    ("word", "found"),
+    ("word", "expected"),
     [
         ("car", ["auto", "railcar"]),  # car.n.01: car, auto, ...; car.n.02: car, railcar, ...
         ("error", ["mistake", "erroneousness"]),
@@ -39,8 +39,8 @@ def wordnet(folder: Path) -> Synonyms:
         ("Car", ["auto", "railcar"]),
     ],
 )
-def test_synonyms(wordnet: Synonyms, word: str, found: list[str]) -> None:
-    assert wordnet.of(word) == found
+def test_synonyms(wordnet: Synonyms, word: str, expected: list[str]) -> None:
+    assert wordnet.of(word) == expected
 
 
 def test_synonyms_are_limited_in_number(wordnet: Synonyms) -> None:

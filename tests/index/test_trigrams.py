@@ -65,36 +65,36 @@ def test_trigrams_texts_of_seed_001(tmp_path: Path) -> None:
 
 
 def test_trigrams_overlap_by_hand(tmp_path: Path) -> None:
-    found = overlap(["abcdef", "ABC DEF", "uvwxyz", "abcxyz", "ab", ""], tmp_path)
-    assert found[0, 1] == 1.0
-    assert found[0, 2] == 0.0
-    assert found[0, 3] == pytest.approx(1 / 7)  # abc of 4 + 4 - 1
-    assert found[2, 3] == pytest.approx(1 / 7)
-    assert (found[4] == 0).all()
-    assert (found[5] == 0).all()
-    assert (np.diag(found)[:4] == 1).all()
+    overlaps = overlap(["abcdef", "ABC DEF", "uvwxyz", "abcxyz", "ab", ""], tmp_path)
+    assert overlaps[0, 1] == 1.0
+    assert overlaps[0, 2] == 0.0
+    assert overlaps[0, 3] == pytest.approx(1 / 7)  # abc of 4 + 4 - 1
+    assert overlaps[2, 3] == pytest.approx(1 / 7)
+    assert (overlaps[4] == 0).all()
+    assert (overlaps[5] == 0).all()
+    assert (np.diag(overlaps)[:4] == 1).all()
 
 
 def test_trigrams_of_words_overlap_apart(tmp_path: Path) -> None:
-    found = overlap(["put it in the file now", "put it in the file"], tmp_path, "word")
-    assert found[0, 1] == pytest.approx(3 / 4)
+    overlaps = overlap(["put it in the file now", "put it in the file"], tmp_path, "word")
+    assert overlaps[0, 1] == pytest.approx(3 / 4)
 
 
 def test_trigrams_take_chunks_in_any_order(tmp_path: Path) -> None:
     index = index_of(["abcdef", "uvwxyz", "abcdefg"], tmp_path)
-    found = index.jaccard(np.array([2, 0], dtype=np.int32))
-    assert found[0, 1] == pytest.approx(4 / 5)
+    overlaps = index.jaccard(np.array([2, 0], dtype=np.int32))
+    assert overlaps[0, 1] == pytest.approx(4 / 5)
     assert index.jaccard(np.empty(0, dtype=np.int32)).shape == (0, 0)
 
 
 @given(texts=st.lists(st.text("abc d", max_size=30), min_size=1, max_size=6))
 def test_trigrams_agree_with_sets(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("trigrams")
-    found = overlap(texts, folder)
+    overlaps = overlap(texts, folder)
     grams = [_character_trigrams(text) for text in texts]
     for i, a in enumerate(grams):
         for j, b in enumerate(grams):
-            assert found[i, j] == pytest.approx(len(a & b) / len(a | b) if a and b else 0.0)
+            assert overlaps[i, j] == pytest.approx(len(a & b) / len(a | b) if a and b else 0.0)
 
 
 def test_trigrams_same_texts_give_the_same_bytes(tmp_path: Path) -> None:

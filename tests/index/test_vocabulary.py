@@ -60,14 +60,14 @@ QUERY = np.array([1, 0], dtype=np.float32)
 
 
 def test_vocabulary_nearest_by_hand(tmp_path: Path) -> None:
-    found = vocabulary(tmp_path, {"far": (0, 1), "near": (0.8, 0.6), "same": (1, 0), "half": (0.6, 0.8)})
-    assert found.nearest(QUERY, 3) == [
+    terms = vocabulary(tmp_path, {"far": (0, 1), "near": (0.8, 0.6), "same": (1, 0), "half": (0.6, 0.8)})
+    assert terms.nearest(QUERY, 3) == [
         ("same", pytest.approx(1.0)),
         ("near", pytest.approx(0.8)),
         ("half", pytest.approx(0.6)),
     ]
-    assert len(found.nearest(QUERY, 99)) == 4
-    assert len(found) == 4
+    assert len(terms.nearest(QUERY, 99)) == 4
+    assert len(terms) == 4
 
 
 def test_vocabulary_prefers_the_frequent_of_equal_cosines(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_vocabulary_agrees_with_a_full_sort(n: int, top_k: int, seed: int) -> No
 
     rows = np.random.default_rng(seed).integers(-3, 4, size=(n, 2)).astype(np.float32)
     with tempfile.TemporaryDirectory() as folder:
-        found = vocabulary(Path(folder), {f"t{i}": tuple(row) for i, row in enumerate(rows)}).nearest(QUERY, top_k)
+        terms = vocabulary(Path(folder), {f"t{i}": tuple(row) for i, row in enumerate(rows)}).nearest(QUERY, top_k)
     expected = sorted(range(n), key=lambda i: (-rows[i, 0], i))[:top_k]
-    assert [term for term, _ in found] == [f"t{i}" for i in expected]
+    assert [term for term, _ in terms] == [f"t{i}" for i in expected]
 
 
 def test_vocabulary_may_be_empty(tmp_path: Path) -> None:

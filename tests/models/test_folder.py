@@ -33,8 +33,8 @@ def make(root: Path, *names: str) -> Path:
     ],
 )
 def test_model_folder_chooses_its_back_end(tmp_path: Path, names: list[str], backend: str | None) -> None:
-    found = find_model(make(tmp_path, *names))
-    assert (found.backend if found else None) == backend
+    model = find_model(make(tmp_path, *names))
+    assert (model.backend if model else None) == backend
 
 
 def test_model_folder_no_folder_is_no_model(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_weights_are_the_files_that_shape_the_output(tmp_path: Path) -> None:
         "model_fp16.onnx",
         "openvino/m.xml",
     ]
-    found = find_model(make(tmp_path, *shaping, *others))
-    assert found is not None
-    assert found.weights == {name: hashlib.sha256(name.encode()).hexdigest() for name in sorted(shaping)}
-    assert found.graph == tmp_path / "model.onnx"
+    model = find_model(make(tmp_path, *shaping, *others))
+    assert model is not None
+    assert model.weights == {name: hashlib.sha256(name.encode()).hexdigest() for name in sorted(shaping)}
+    assert model.graph == tmp_path / "model.onnx"
 
     both = find_model(make(tmp_path / "torch", "config.json", "model.safetensors", "onnx/model.onnx", "vocab.txt"))
     assert both is not None and set(both.weights) == {"config.json", "model.safetensors", "vocab.txt"}
@@ -66,9 +66,9 @@ def test_model_folder_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp
     make(tmp_path, "model.onnx", "tokenizer.json")
 
     def weights() -> dict[str, str]:
-        found = find_model(tmp_path)
-        assert found is not None
-        return found.weights
+        model = find_model(tmp_path)
+        assert model is not None
+        return model.weights
 
     first, read = weights(), module._sha256.cache_info().misses
     assert weights() == first
@@ -91,11 +91,11 @@ def test_json_of_the_wrong_shape_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    found = ModelFolder(tmp_path, "onnx", ())
-    assert found.json("missing.json") == {}
-    assert found.json("list.json", list) == [1]
+    model = ModelFolder(tmp_path, "onnx", ())
+    assert model.json("missing.json") == {}
+    assert model.json("list.json", list) == [1]
     for name in ("broken.json", "binary.json"):
         with pytest.raises(ModelError, match="cannot be read as JSON"):
-            found.json(name)
+            model.json(name)
     with pytest.raises(ModelError, match=r"list\.json must hold a JSON object"):
-        found.json("list.json")
+        model.json("list.json")

@@ -50,23 +50,23 @@ def test_model_settings_other_poolings_are_refused(tmp_path: Path, config: objec
 
 
 def test_model_settings_own_file_comes_first(tmp_path: Path) -> None:
-    found = settings(
+    stated = settings(
         tmp_path,
         ragbench={"pooling": "cls", "max_tokens": 99},
         config={"max_position_embeddings": 512},
         **{"1_Pooling__config": {"pooling_mode": "max"}},
     )
-    assert found == Settings("cls", 99)
+    assert stated == Settings("cls", 99)
 
 
 def test_model_settings_lowest_stated_limit(tmp_path: Path) -> None:
-    found = settings(
+    stated = settings(
         tmp_path,
         config={"max_position_embeddings": 512},
         sentence_bert_config={"max_seq_length": 256},
         tokenizer_config={"model_max_length": 1e30},
     )
-    assert found.max_tokens == 256
+    assert stated.max_tokens == 256
 
 
 @pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True])

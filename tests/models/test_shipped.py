@@ -28,7 +28,7 @@ AGAIN = "python -m tests.shipped writes it anew"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[Group]:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Group]:
     """What the file must hold."""
     return list(groups([f"paths.results={tmp_path_factory.mktemp('shipped')}"]))
 
@@ -48,21 +48,21 @@ def test_shipped_vectors_nothing_is_rounded(bits: np.ndarray) -> None:
     assert _unpacked(packed(vectors)).tobytes() == vectors.tobytes()
 
 
-def test_shipped_vectors_file_has_the_texts_of_three_presets_and_no_others(found: list[Group]) -> None:
-    assert {each.name.partition(",")[0] for each in found} == set(ARMS)
-    for each in found:
-        assert shipped().present(each.digest, each.texts) == set(each.texts), AGAIN
+def test_shipped_vectors_file_has_the_texts_of_three_presets_and_no_others(expected: list[Group]) -> None:
+    assert {group.name.partition(",")[0] for group in expected} == set(ARMS)
+    for group in expected:
+        assert shipped().present(group.digest, group.texts) == set(group.texts), AGAIN
     keys, ends = _read_arrays(shipped().path, "keys", "ends")
-    assert len(keys) == ends[-1] == sum(len(each.texts) for each in found), AGAIN
+    assert len(keys) == ends[-1] == sum(len(group.texts) for group in expected), AGAIN
     assert shipped().path.stat().st_size < 9.5e6
 
 
-def test_shipped_vectors_sample_is_computed_again(found: list[Group]) -> None:
+def test_shipped_vectors_sample_is_computed_again(expected: list[Group]) -> None:
     """The bits depend on the processor, as quantised models do: texts that differ have cosines of .5 to .9."""
-    for each in found:
-        sample = each.texts[:: len(each.texts) // 3]
-        kept = shipped().get_many(each.digest, sample)
-        cosines = (np.stack([kept[text] for text in sample]) * each.embed(sample)).sum(axis=1)
+    for group in expected:
+        sample = group.texts[:: len(group.texts) // 3]
+        kept = shipped().get_many(group.digest, sample)
+        cosines = (np.stack([kept[text] for text in sample]) * group.embed(sample)).sum(axis=1)
         assert cosines.min() > 0.99, AGAIN
 
 
@@ -105,9 +105,9 @@ def test_shipped_vectors_damaged_file_is_named_once_and_everything_is_computed(
     encoder = CachedEncoder(bge, Store(tmp_path / "embeddings.sqlite", "embeddings"), archive)
     with caplog.at_level(logging.WARNING):
         vectors = [encoder.encode_passages(TEXTS) for _ in range(2)]
-    assert all(each.tobytes() == bge.encode_passages(TEXTS).tobytes() for each in vectors)
-    (said,) = caplog.messages
-    assert str(archive.path) in said
+    assert all(group.tobytes() == bge.encode_passages(TEXTS).tobytes() for group in vectors)
+    (warning,) = caplog.messages
+    assert str(archive.path) in warning
 
 
 def test_shipped_vectors_index_says_whence_its_vectors_came(

@@ -135,8 +135,8 @@ def test_store_damaged_file_is_put_aside_and_begun_anew(path: Path, damage, capl
     store = filled(path)
     damage(path)
     with caplog.at_level(logging.WARNING):
-        found = store.read(list(VALUES))
-    assert found == {}
+        values = store.read(list(VALUES))
+    assert values == {}
     (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith(f"cache {path} is damaged (")
     assert message.endswith("moved to values.sqlite.damaged and started again")

@@ -87,7 +87,7 @@ def test_classify_by_signals_of_the_seed_alone(text: str, of_the_seed: str, with
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "weights"),
+    ("text", "expected", "weights"),
     [
         # seed 001: keyword=1.5, the others 1.0; then semantic=1.3; graph x1.5 from its table
         ("getUserById function", "factual", {"lexical": 1.5}),
@@ -95,9 +95,9 @@ def test_classify_by_signals_of_the_seed_alone(text: str, of_the_seed: str, with
         ("config guide", "navigational", {"graph": 1.5}),
     ],
 )
-def test_classify_has_weights_of_the_seeds(state, text: str, found: str, weights: dict[str, float]) -> None:
+def test_classify_has_weights_of_the_seeds(state, text: str, expected: str, weights: dict[str, float]) -> None:
     (after,) = Classify()([state(text)], None)
-    assert after.query_class == found
+    assert after.query_class == expected
     assert after.weights == weights
 
 
@@ -108,4 +108,6 @@ def test_classify_multiplies_what_is_there_already(state) -> None:
 
 def test_classify_override_takes_one_class_for_every_query(state) -> None:
     both = Classify(override="navigational")([state("getUserById"), state("how")], None)
-    assert [(each.query_class, each.weights) for each in both] == [("navigational", {"graph": 1.5})] * 2
+    assert [(classified.query_class, classified.weights) for classified in both] == [
+        ("navigational", {"graph": 1.5})
+    ] * 2

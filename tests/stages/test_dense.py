@@ -22,7 +22,7 @@ def test_retrieve_dense_embeds_a_hypothesis_as_a_passage(state, handmade, page) 
     index = handmade([page("a", ("x", "y"))], np.eye(2))
     index.encoder = TwoWays()
     plain, supposed = state("t"), state("t").with_text("hypothesis", "an answer")
-    first = [each.rankings["dense"].chunks[0] for each in RetrieveDense()([plain, supposed, plain], index)]
+    first = [after.rankings["dense"].chunks[0] for after in RetrieveDense()([plain, supposed, plain], index)]
     assert first == [0, 1, 0]
     assert RetrieveDense().question(plain) != RetrieveDense().question(supposed)
     # a hypothesis stands alone: no terms of P1 are added to it

@@ -11,7 +11,7 @@ def expanded(state, index, text: str, **parameters) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         # car.n.01 begins car, auto; car.n.02 car, railcar
         ("car", "car auto railcar"),
@@ -25,8 +25,8 @@ def expanded(state, index, text: str, **parameters) -> str:
         ("error of an error", "error mistake erroneousness of an error mistake erroneousness"),
     ],
 )
-def test_expand_synonyms_adds_them_after_their_word(state, index, text: str, found: str) -> None:
-    assert expanded(state, index, text) == found
+def test_expand_synonyms_adds_them_after_their_word(state, index, text: str, expected: str) -> None:
+    assert expanded(state, index, text) == expected
 
 
 @pytest.mark.parametrize("text", ["xyzzy", "KIT-5204", "C++", "", "   "])

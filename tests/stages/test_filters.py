@@ -7,14 +7,14 @@ from ragbench.search.stages.filters import FilterDocuments
 from ragbench.search.stages.retrieve import RetrieveCode, RetrieveDense, RetrieveLexical
 
 
-def found(stage, given, index) -> set[str]:
+def docnos(stage, given, index) -> set[str]:
     (after,) = stage([given], index)
     return {index.chunks.docno(chunk) for chunk in after.rankings[stage.source].chunks}
 
 
 def admitted(state, index, **conditions) -> set[str]:
     (given,) = FilterDocuments(**conditions)([state("lamps schedules account controller mast")], index)
-    by_meaning, by_words = found(RetrieveDense(), given, index), found(RetrieveLexical(), given, index)
+    by_meaning, by_words = docnos(RetrieveDense(), given, index), docnos(RetrieveLexical(), given, index)
     assert by_words <= by_meaning
     return by_meaning
 
@@ -58,10 +58,10 @@ def test_filters_leave_the_number_of_hits(state, index) -> None:
 
 
 def test_filters_hold_for_code(state, index) -> None:
-    everywhere = found(RetrieveCode(min_match=0), state("LampClient getAuthToken policy"), index)
+    everywhere = docnos(RetrieveCode(min_match=0), state("LampClient getAuthToken policy"), index)
     assert everywhere == {"guides/first-lamp", "guides/authentication", "reference/errors"}
     (given,) = FilterDocuments(author="Ada Quist")([state("LampClient getAuthToken policy")], index)
-    assert found(RetrieveCode(min_match=0), given, index) == {"guides/first-lamp"}
+    assert docnos(RetrieveCode(min_match=0), given, index) == {"guides/first-lamp"}
 
 
 def test_states_may_have_different_filters(state, index) -> None:
@@ -70,7 +70,7 @@ def test_states_may_have_different_filters(state, index) -> None:
     plain = state("lamps")
     tutorial = replace(plain, filters=Filters(category="tutorial"))
     together = RetrieveDense()([plain, tutorial, plain], index)
-    assert together == [RetrieveDense()([each], index)[0] for each in (plain, tutorial, plain)]
+    assert together == [RetrieveDense()([one], index)[0] for one in (plain, tutorial, plain)]
     assert RetrieveDense().question(plain) != RetrieveDense().question(tutorial)
 
 

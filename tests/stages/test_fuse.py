@@ -24,7 +24,7 @@ def state(**rankings: Ranking) -> QueryState:
 
 
 def ranked(*chunks: int) -> Ranking:
-    return Ranking.ordered(chunks, [1.0 / (place + 1) for place in range(len(chunks))])
+    return Ranking.ordered(chunks, [1.0 / (rank + 1) for rank in range(len(chunks))])
 
 
 def fuse(given_state: QueryState, **parameters) -> dict[int, float]:
@@ -112,22 +112,22 @@ LEXICAL = scored(c2=12.0, c4=3.0)
 )
 def test_fuse_normalises_and_weighs_scores(norm: str, dense: dict[int, float], lexical: dict[int, float]) -> None:
     """What a source did not return has what its last hit has, or nothing."""
-    found = state(dense=DENSE, lexical=LEXICAL)
+    given = state(dense=DENSE, lexical=LEXICAL)
     for missing, of_dense, of_lexical in (("lowest", dense[3], lexical[4]), ("nothing", 0.0, 0.0)):
-        scores = fuse(found, method="convex", norm=norm, weights={"dense": 3.0}, missing=missing)
+        scores = fuse(given, method="convex", norm=norm, weights={"dense": 3.0}, missing=missing)
         expected = {n: 0.75 * dense.get(n, of_dense) + 0.25 * lexical.get(n, of_lexical) for n in (1, 2, 3, 4)}
         assert scores == pytest.approx(expected, abs=1e-6)
 
 
 def test_fuse_normalises_sources_separately() -> None:
-    found = state(dense=DENSE, lexical=LEXICAL)
-    mixed = fuse(found, method="convex", norms={"lexical": "theoretical"}, missing="nothing")
+    given = state(dense=DENSE, lexical=LEXICAL)
+    mixed = fuse(given, method="convex", norms={"lexical": "theoretical"}, missing="nothing")
     assert mixed == pytest.approx({1: 0.5, 2: 0.25 + 0.5, 3: 0.0, 4: 0.125})
 
 
 def test_fuse_by_dbsf_is_convex_within_three_sigma() -> None:
-    found = state(dense=DENSE, lexical=LEXICAL)
-    assert fuse(found, method="dbsf", norm="z") == fuse(found, method="convex", norm="three_sigma")
+    given = state(dense=DENSE, lexical=LEXICAL)
+    assert fuse(given, method="dbsf", norm="z") == fuse(given, method="convex", norm="three_sigma")
 
 
 @pytest.mark.parametrize(("norm", "value"), [("min_max", 1.0), ("theoretical", 1.0), ("z", 0.0), ("three_sigma", 0.5)])
@@ -154,8 +154,8 @@ def test_fuse_continues_the_scale_with_exact_scores() -> None:
     """12 is 1 and 3 is 0, so 7.5 is a half and 1.5 a sixth below nothing; dense cannot score others: its lowest."""
     fusion = Fuse(method="convex", missing="exact", sources=(Knows(),))
     ranking = fusion.fuse(state(dense=DENSE, lexical=LEXICAL), INDEX)
-    found = dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
-    assert found == pytest.approx({1: 0.75, 2: 0.75, 3: -1 / 12, 4: 0.0}, abs=1e-6)
+    given = dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
+    assert given == pytest.approx({1: 0.75, 2: 0.75, 3: -1 / 12, 4: 0.0}, abs=1e-6)
     assert (fusion.needs, Fuse().needs) == ({"everything"}, frozenset())
     assert replace(fusion, missing="lowest").fuse(state(dense=DENSE), INDEX).chunks.tolist() == [1, 2, 3]
 

@@ -49,7 +49,7 @@ def test_hyde_asks_the_endpoint_last() -> None:
     index = Chat()
     stage = SupposeAnswer(endpoint=ENDPOINT, model="m", prompt="Q {query} {x}", timeout_s=2.0, max_tokens=9)
     states = stage([asked(), asked(GIVEN), asked("  ")], index)
-    assert [each.texts["hypothesis"] for each in states] == ["Written.", GIVEN, "Written."]
+    assert [state.texts["hypothesis"] for state in states] == ["Written.", GIVEN, "Written."]
     assert index.prompts == ["Q How do I add a new tool? {x}"] * 2
     assert index.specs[0] == ChatSpec(ENDPOINT, "m", 2.0, 9, 0.0, None)
 

@@ -28,10 +28,10 @@ def test_retrieve_lexical_takes_no_states(index) -> None:
 def test_retrieve_lexical_searches_weighted_fields(state, index) -> None:
     by_title, by_text = (RetrieveLexical(fields={name: 1.0}, depth=200) for name in ("title", "content"))
     title = index.chunks.titles[0]
-    named, said = (stage([state(title)], index)[0].rankings["lexical"] for stage in (by_title, by_text))
+    named, by_content = (stage([state(title)], index)[0].rankings["lexical"] for stage in (by_title, by_text))
     assert named.chunks[0] == index.chunks.chunks_of(0)[0]
     assert len(set(named.scores[: len(range(*index.chunks.chunks_of(0)))].tolist())) == 1
-    assert named != said
+    assert named != by_content
 
 
 def test_retrieve_lexical_scores_chunks_by_whole_documents(state, index) -> None:

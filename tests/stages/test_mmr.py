@@ -25,8 +25,8 @@ SIMILARITY = np.array([[1.0, 0.95, 0.1], [0.95, 1.0, 0.2], [0.1, 0.2, 1.0]], dty
     ],
 )
 def test_mmr_by_hand(weight: float, order: list[int], scores: list[float]) -> None:
-    found, values = _marginal_order(RELEVANCE, SIMILARITY, weight)
-    assert found == order
+    chunks, values = _marginal_order(RELEVANCE, SIMILARITY, weight)
+    assert chunks == order
     assert values == pytest.approx(scores)
 
 
@@ -115,7 +115,7 @@ def test_mmr_lambda_by_query_class(state, handmade, page) -> None:
     hits = [(0, 0.03), (1, 0.02), (2, 0.01)]
     stage = Diversify(lambda_=1.0, by_class={"exploratory": 0.5})
     states = [state(fused=hits), *(replace(state(fused=hits), query_class=c) for c in ("factual", "exploratory"))]
-    assert [each.fused.chunks.tolist() for each in stage(states, index)] == [[0, 1, 2], [0, 1, 2], [0, 2, 1]]
+    assert [after.fused.chunks.tolist() for after in stage(states, index)] == [[0, 1, 2], [0, 1, 2], [0, 2, 1]]
 
 
 def test_mmr_has_the_default_of_the_seed() -> None:

@@ -93,9 +93,9 @@ def test_rank_takes_no_hits(pages, state) -> None:
 def test_rank_features_worked_by_hand(pages, state) -> None:
     wanted = features.names(["lexical"])
     one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
-    found, rows = rows_of(one, pages, wanted, 10)
-    assert found.documents.tolist() == [1, 2, 0]
-    value = {name: rows[:, place].tolist() for place, name in enumerate(wanted)}
+    candidates, rows = rows_of(one, pages, wanted, 10)
+    assert candidates.documents.tolist() == [1, 2, 0]
+    value = {name: rows[:, column].tolist() for column, name in enumerate(wanted)}
     assert value["fused.norm"] == pytest.approx([1, 1 / 3, 0])
     assert value["lexical.rank"] == [2, 1, 1000]
     assert value["lexical.norm"] == [0, 1, 0]
@@ -142,9 +142,9 @@ def test_rank_relative_features_worked_by_hand(pages, state) -> None:
     # One links to both others, key rotation to lamps. Fused, from 0 to 1: key rotation 1, lamps 1/3, one 0.
     wanted = ("links.near", "links.votes", "document.share", "links.in.percentile", "fused.score.gap", "links.in")
     one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])
-    found, rows = rows_of(one, pages, wanted, 10)
-    assert found.documents.tolist() == [1, 2, 0]
-    value = {name: rows[:, place].tolist() for place, name in enumerate(wanted)}
+    candidates, rows = rows_of(one, pages, wanted, 10)
+    assert candidates.documents.tolist() == [1, 2, 0]
+    value = {name: rows[:, column].tolist() for column, name in enumerate(wanted)}
     assert value["links.near"] == [1, 2, 0]
     assert value["links.votes"] == pytest.approx([0, 1, 0])  # of one, which has 0, and of key rotation, which has 1
     assert value["document.share"] == pytest.approx([0.75, 0.25, 0])
@@ -155,8 +155,8 @@ def test_rank_relative_features_worked_by_hand(pages, state) -> None:
 
 def test_rank_counts_links_between_candidates_only(pages, state) -> None:
     one = state("rotate a key", fused=[(3, 1.0), (2, 0.5)])
-    found, rows = rows_of(one, pages, ("links.near", "links.votes", "links.in"), 10)
-    assert found.documents.tolist() == [2, 1]
+    candidates, rows = rows_of(one, pages, ("links.near", "links.votes", "links.in"), 10)
+    assert candidates.documents.tolist() == [2, 1]
     assert rows.tolist() == [[1, 0, 2], [0, 0, 1]]  # key rotation links to lamps, and its own score is the lowest
 
 

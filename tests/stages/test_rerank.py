@@ -116,7 +116,7 @@ def test_rerank_real_model_puts_the_answer_first(state, index_with_models) -> No
     texts = index_with_models.chunks.texts()
     right = next(n for n, text in enumerate(texts) if "locked for fifteen minutes" in text)
     others = [n for n in range(len(texts)) if n != right][:4]
-    hits = [(chunk, 0.9 - 0.1 * place) for place, chunk in enumerate([*others, right])]
+    hits = [(chunk, 0.9 - 0.1 * rank) for rank, chunk in enumerate([*others, right])]
     (after,) = Rerank()([state("when is an account locked after failed sign-ins", fused=hits)], index_with_models)
     assert after.fused.chunks[0] == right
     assert np.all((after.fused.scores >= 0) & (after.fused.scores <= 1))

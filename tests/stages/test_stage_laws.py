@@ -69,9 +69,9 @@ def composed(*overrides: str) -> Settings:
 
 
 def stages_of(settings_: Settings, group: str | None = None) -> Iterator[tuple[int, str, Stage]]:
-    for place, (name, stage) in enumerate(settings_.pipeline):
+    for number, (name, stage) in enumerate(settings_.pipeline):
         if group is None or name.split(".")[0] == group:
-            yield place, name, stage
+            yield number, name, stage
 
 
 # What is composed, and the group whose stages are tried; nothing is composed while tests are collected.
@@ -90,9 +90,9 @@ def cases(request, make_index) -> list[tuple[Stage, list[QueryState], object]]:
     settings_ = composed(*overrides)
     index = make_index(settings_.index)
     cases = []
-    for place, _, stage in stages_of(settings_, group):
+    for number, _, stage in stages_of(settings_, group):
         states = start(QUERIES)
-        for _, earlier in settings_.pipeline.stages[:place]:
+        for _, earlier in settings_.pipeline.stages[:number]:
             states = earlier(states, index)
         cases.append((stage, states, index))
     assert cases
@@ -105,7 +105,7 @@ every_stage = pytest.mark.parametrize("cases", CASES, indirect=True, ids=id_of)
 @every_stage
 def test_stage_keeps_length_and_order(cases) -> None:
     for stage, states, index in cases:
-        assert [each.query for each in stage(states, index)] == [each.query for each in states]
+        assert [state.query for state in stage(states, index)] == [state.query for state in states]
         assert stage([], index) == []
 
 
@@ -121,7 +121,7 @@ def test_stage_does_not_change_its_input(cases) -> None:
 def test_stage_treats_a_batch_as_single_queries(cases) -> None:
     for stage, states, index in cases:
         together = stage(states, index)
-        assert together == [stage([each], index)[0] for each in states]
+        assert together == [stage([state], index)[0] for state in states]
         assert together == stage(states[::-1], index)[::-1]
 
 
@@ -201,17 +201,17 @@ def test_stage_repeats_the_work_for_a_forgotten_query(case, make_index, bare, mo
     pipeline = composed(*overrides).pipeline
     index = make_index(composed(*overrides).index).with_models(bare)
 
-    def before(suffix: str, place: int) -> list[QueryState]:
+    def before(suffix: str, number: int) -> list[QueryState]:
         """The states that the stage meets for queries that no test has asked before."""
-        word = suffix + short_digest([overrides, place])
+        word = suffix + short_digest([overrides, number])
         states = start([dataclasses.replace(query, text=f"{query.text} {word}") for query in QUERIES])
-        for _, earlier in pipeline.stages[:place]:
+        for _, earlier in pipeline.stages[:number]:
             states = earlier(states, index)
         return states
 
     prompted = False
-    for place, name, stage in stages_of(composed(*overrides), group):
-        warm, asked = before("zw", place), before("zq", place)
+    for number, name, stage in stages_of(composed(*overrides), group):
+        warm, asked = before("zw", number), before("zq", number)
         stage(warm, index)
         held = copy.deepcopy(vars(stage))
         counts = []
@@ -310,7 +310,7 @@ def test_pipeline_of_every_subset_of_switches_keeps_invariants(words: tuple[str,
     settings_ = composed(*words)
     index = make_index(settings_.index)
     states = settings_.pipeline(QUERIES, index)
-    assert [each.query.qid for each in states] == [each.qid for each in QUERIES]
+    assert [answered.query.qid for answered in states] == [answered.qid for answered in QUERIES]
     bounded = not {"calibration=off", "p6=off", "p11=off"} <= set(words)
     event(f"{sum(word.endswith('=on') for word in words)} switches on")
     for state in states:

@@ -68,8 +68,8 @@ def test_votes_vectors_alone_count_where_they_stand_out_from_noise(state, index,
 @pytest.mark.parametrize(("cosine", "first"), [(0.79, 1 / 61), (0.80, 2 / 61)])
 def test_votes_weights_links_and_boosts_add_nothing_to_one_list(state, index, cosine: float, first: float) -> None:
     # P3 gives vectors 1.3, links and a recent date add more: the first hit is as sure as without them
-    found = meaning(state, cosine).with_weight("dense", 1.3).with_ranking("graph", Ranking.ordered([1, 0], [1, 0.5]))
-    (fused,) = Fuse()([found], index)
+    weighted = meaning(state, cosine).with_weight("dense", 1.3).with_ranking("graph", Ranking.ordered([1, 0], [1, 0.5]))
+    (fused,) = Fuse()([weighted], index)
     boosted = replace(fused, fused=Ranking.ordered(fused.fused.chunks, fused.fused.scores * 1.2))
     assert agreement.scale_factor(boosted, index, 2, NOISE) * boosted.fused.scores[0] == pytest.approx(first)
 

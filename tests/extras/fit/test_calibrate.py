@@ -55,11 +55,11 @@ def test_calibration_sample_reads_sections_where_they_are_judged_and_documents_w
         topics=(Topic("q1", "q1", group="g"), Topic("q2", "q2")),
     )
     judged = sample(states, table, benchmark)
-    assert [each.tolist() for each in judged.relevant] == [[True, False, False], [False]]
+    assert [row.tolist() for row in judged.relevant] == [[True, False, False], [False]]
     assert judged.answerable.tolist() == [True, False]
     assert judged.groups == ("g", "q2")
     benchmark.by_section = False
-    assert [each.tolist() for each in sample(states, table, benchmark, depth=2).relevant] == [[True, True], [False]]
+    assert [row.tolist() for row in sample(states, table, benchmark, depth=2).relevant] == [[True, True], [False]]
 
 
 def judged(n: int = 6) -> Sample:
@@ -88,13 +88,13 @@ def test_calibration_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphra
     given = replace(judged(), groups=("g0", "g1", "g0", "g1", "g2", "g3"))
 
     def remember(part: Sample):
-        seen.append(tuple(each.query.qid for each in part.states))
-        return lambda states: [each.with_note(str(len(seen))) for each in states]
+        seen.append(tuple(state.query.qid for state in part.states))
+        return lambda states: [state.with_note(str(len(seen))) for state in states]
 
     states = left_out(given, remember)
-    assert [each.query.qid for each in states] == [f"q{i}" for i in range(6)]
-    for number, each in enumerate(states):
-        learned_from = seen[int(each.notes[0]) - 1]
+    assert [state.query.qid for state in states] == [f"q{i}" for i in range(6)]
+    for number, state in enumerate(states):
+        learned_from = seen[int(state.notes[0]) - 1]
         assert not {q for q in learned_from if given.groups[int(q[1:])] == given.groups[number]}
     with pytest.raises(BenchmarkError, match="at least two groups"):
         left_out(replace(given, groups=("g",) * 6), remember)
@@ -103,8 +103,8 @@ def test_calibration_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphra
 def test_calibration_quality_by_hand() -> None:
     states = [state("q0", [0.8, 0.4]), state("q1", [0.2]), state("q2", [0.6])]
     calibrated = Sample(tuple(states), (flags(1, 0), flags(1), flags(0)), flags(1, 1, 0), ("a", "b", "c"))
-    found = quality(calibrated, threshold=0.5)
-    assert found == {
+    measures = quality(calibrated, threshold=0.5)
+    assert measures == {
         # .2^2 + .4^2 + .8^2 + .6^2 over four hits
         "Brier": pytest.approx((0.04 + 0.16 + 0.64 + 0.36) / 4, rel=1e-6),
         "silent without answer": 0.0,
@@ -112,8 +112,8 @@ def test_calibration_quality_by_hand() -> None:
         "relevant kept": 0.5,
     }
     # thresholds of their own: the second passes at .2, the third is silent at .7
-    each = quality(calibrated, np.array([0.5, 0.2, 0.7]))
-    assert (each["silent without answer"], each["silent with answer"], each["relevant kept"]) == (1.0, 0.0, 1.0)
+    shares = quality(calibrated, np.array([0.5, 0.2, 0.7]))
+    assert (shares["silent without answer"], shares["silent with answer"], shares["relevant kept"]) == (1.0, 0.0, 1.0)
 
 
 def test_calibration_threshold_loses_no_more_than_it_may() -> None:

@@ -22,7 +22,7 @@ def made(n: int = 40, telling: bool = True, seed: int = 1) -> Sample:
     """Queries with ten candidates in random order, of which the one with the largest feature is relevant."""
     drawn = np.random.default_rng(seed)
     rows = [drawn.random((10, 3)).round(6) for _ in range(n)]
-    best = [int(each[:, 1].argmax()) if telling else int(drawn.integers(10)) for each in rows]
+    best = [int(row[:, 1].argmax()) if telling else int(drawn.integers(10)) for row in rows]
     return Sample(
         ("fused.norm", "cover.title", "links.in"),
         tuple(f"q{number}" for number in range(n)),
@@ -30,7 +30,7 @@ def made(n: int = 40, telling: bool = True, seed: int = 1) -> Sample:
         tuple("ab"[number % 2] for number in range(n)),
         tuple(rows),
         tuple(np.linspace(1, 0, 10) for _ in range(n)),
-        tuple((np.arange(10) == place).astype(np.int64) for place in best),
+        tuple((np.arange(10) == rank).astype(np.int64) for rank in best),
         ((),) * n,
         ((1,),) * n,
     )
@@ -87,8 +87,8 @@ def test_ranker_too_few_topics_are_refused() -> None:
 def test_ranker_value_of_an_order_counts_what_was_not_found() -> None:
     judged = replace(made(1), ideals=((1, 1),), rest=((0, 1),))
     order = -np.arange(10.0)
-    place = int(np.argmax(judged.grades[0])) + 1
-    gained = 1 / np.log2(place + 1)  # the other relevant document stands twelfth
+    rank = int(np.argmax(judged.grades[0])) + 1
+    gained = 1 / np.log2(rank + 1)  # the other relevant document stands twelfth
     assert judged.value(0, order) == pytest.approx(gained / (1 + 1 / np.log2(3)))
 
 

@@ -53,9 +53,7 @@ def test_librarian_export_presets_of_librarian_are_its_modes(rendered, mode: str
     assert sections["search"]["max_results"] == 50
     assert sections["chunking"] == {"enabled": True, "chunk_size": 512, "chunk_overlap": 50, "strategy": "semantic"}
     assert sections["embeddings"]["enabled"] is (mode != "keyword")
-    rest = [
-        each for each in missing if not each.startswith(("lexical.", "index.lexical", "index.dense", "index.encoder"))
-    ]
+    rest = [key for key in missing if not key.startswith(("lexical.", "index.lexical", "index.dense", "index.encoder"))]
     assert rest == ["docs, metadata and mcp were not measured: they have the values of Librarian's example"]
 
 
@@ -82,7 +80,7 @@ def test_librarian_export_share_of_the_vectors(rendered) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "sentence_start"),
     [
         (["p6=on"], "p6 (re-rank 10): Librarian has no such step"),
         (["p6=on"], "fuse: Librarian calculates with the scores, where reciprocal ranks were measured"),
@@ -95,6 +93,6 @@ def test_librarian_export_share_of_the_vectors(rendered) -> None:
         (["graph=on", "fuse.weights.graph=0.5"], "fuse.weights.graph = 0.5: Librarian has no such source"),
     ],
 )
-def test_librarian_export_lists_missing_settings(rendered, overrides: list[str], said: str) -> None:
+def test_librarian_export_lists_missing_settings(rendered, overrides: list[str], sentence_start: str) -> None:
     _, missing = rendered(*overrides)
-    assert any(sentence.startswith(said) for sentence in missing), missing
+    assert any(sentence.startswith(sentence_start) for sentence in missing), missing

@@ -48,10 +48,10 @@ def test_librarian_chunker_sentence_end_that_would_stand_still_is_passed_over() 
 @settings(max_examples=150)
 def test_pieces_end_and_begin_ever_later_and_leave_nothing_out(text: str, sizes: tuple[int, int]) -> None:
     size, overlap = sizes
-    found = list(pieces(text, 0, len(text), size, overlap))
-    assert all(before[0] < after[0] <= before[1] for before, after in pairwise(found))
-    assert all(stop - start <= 4 * size for start, stop in found)
-    assert [found[0][0], found[-1][1]] == [0, len(text)] if text else found == []
+    spans = list(pieces(text, 0, len(text), size, overlap))
+    assert all(before[0] < after[0] <= before[1] for before, after in pairwise(spans))
+    assert all(stop - start <= 4 * size for start, stop in spans)
+    assert [spans[0][0], spans[-1][1]] == [0, len(text)] if text else spans == []
 
 
 @pytest.mark.parametrize("chunker", [LibrarianFixedChunker, LibrarianSemanticChunker])
@@ -62,8 +62,8 @@ def test_librarian_chunker_every_character_that_is_not_blank_is_in_a_chunk(
 ) -> None:
     parsed = document(text)
     chunks = chunker(*sizes).chunk(parsed)
-    covered = {place for chunk in chunks for place in range(chunk.start, chunk.end)}
-    assert {place for place, character in enumerate(parsed.text) if not character.isspace()} <= covered
+    covered = {offset for chunk in chunks for offset in range(chunk.start, chunk.end)}
+    assert {offset for offset, character in enumerate(parsed.text) if not character.isspace()} <= covered
     assert [chunk.chunk_id for chunk in chunks] == [f"doc#{number}" for number in range(len(chunks))]
     assert all(chunk.text == parsed.text[chunk.start : chunk.end] and chunk.docno == "doc" for chunk in chunks)
 
@@ -108,9 +108,9 @@ def test_librarian_chunker_line_of_code_is_no_heading() -> None:
 
 @pytest.mark.parametrize("chunker", [LibrarianFixedChunker, LibrarianSemanticChunker])
 @pytest.mark.parametrize(
-    ("sizes", "said"),
+    ("sizes", "reason"),
     [((0, 0), "chunk_size must be at least 1"), ((50, 50), "below chunk_size 50, got 50"), ((5, -1), "got -1")],
 )
-def test_librarian_chunker_senseless_sizes_are_refused(chunker, sizes: tuple[int, int], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_librarian_chunker_senseless_sizes_are_refused(chunker, sizes: tuple[int, int], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         chunker(*sizes)

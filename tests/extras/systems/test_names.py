@@ -11,7 +11,7 @@ from ragbench.index.chunks import ChunkTable, build_chunks
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("see [[Alpha]] and [[b/beta|Beta]]", ("Alpha", "b/beta")),
         ("[[Alpha#Part]] [[ Alpha ]]", ("Alpha",)),
@@ -19,12 +19,12 @@ from ragbench.index.chunks import ChunkTable, build_chunks
         ("[[[odd]]]", ("odd",)),
     ],
 )
-def test_note_names_mentions(text: str, found: tuple[str, ...]) -> None:
-    assert mentions(text) == found
+def test_note_names_mentions(text: str, expected: tuple[str, ...]) -> None:
+    assert mentions(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("#project notes on #Project/Alpha", ("project", "project/alpha")),
         ("issue #42 in C# or a&#b; page.html#part", ()),
@@ -32,8 +32,8 @@ def test_note_names_mentions(text: str, found: tuple[str, ...]) -> None:
         ("", ()),
     ],
 )
-def test_note_names_tags(text: str, found: tuple[str, ...]) -> None:
-    assert tags_in(text) == found
+def test_note_names_tags(text: str, expected: tuple[str, ...]) -> None:
+    assert tags_in(text) == expected
 
 
 @pytest.fixture
@@ -72,11 +72,11 @@ def names(tmp_path: Path) -> tuple[TitleIndex, list[str]]:
     ],
 )
 def test_note_names_called(names, name: str, called: list[str]) -> None:
-    found, docnos = names
-    assert [docnos[row] for row in found.rows_named(name)] == called
+    note_names, docnos = names
+    assert [docnos[row] for row in note_names.rows_named(name)] == called
 
 
 def test_daily_notes_by_file_name_and_title(names) -> None:
-    found, docnos = names
+    note_names, docnos = names
     # 2026-01-14 is 20467 days after 1970-01-01
-    assert [(docnos[row], day / 86_400) for row, day in found.days] == [("d/2026-01-14", 20467), ("d/two", 20468)]
+    assert [(docnos[row], day / 86_400) for row, day in note_names.days] == [("d/2026-01-14", 20467), ("d/two", 20468)]

@@ -40,7 +40,7 @@ def made(tmp_path: Path):
     return make
 
 
-def found(index: PrefixIndex, text: str, weights=BODY, candidates=None) -> dict[int, float]:
+def scores_of(index: PrefixIndex, text: str, weights=BODY, candidates=None) -> dict[int, float]:
     ranking = index.search(text, 10, weights, candidates)
     return dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
 
@@ -58,25 +58,27 @@ def test_prefix_index_constants() -> None:
 def test_prefix_index_term_and_one_that_begins_with_it(lamps: PrefixIndex) -> None:
     # idf = ln(1 + 2.5/1.5) = 0.98083; k1 (1 - b + b 2/(5/3)) = 1.368
     # a: 0.98083 (0.5 + 2*2.2/3.368) = 1.77178;  b: near 0.375*5/5.3 = 0.35377, 0.98083 (0.5 + 2.2/2.368) near = 0.49587
-    assert found(lamps, "lamp") == pytest.approx({0: 1.77178, 1: 0.49587}, abs=1e-4)
+    assert scores_of(lamps, "lamp") == pytest.approx({0: 1.77178, 1: 0.49587}, abs=1e-4)
 
 
 def test_prefix_index_sum_is_multiplied_by_the_matching_terms(lamps: PrefixIndex) -> None:
     # sea: idf = ln(1 + 1.5/2.5) = 0.47000; b 0.47 * 1.42905 = 0.67166, c 0.47 (0.5 + 2.2/1.864) = 0.78973
-    assert found(lamps, "lamp sea sea") == pytest.approx({1: 2 * (0.49587 + 0.67166), 0: 1.77178, 2: 0.78973}, abs=1e-4)
+    assert scores_of(lamps, "lamp sea sea") == pytest.approx(
+        {1: 2 * (0.49587 + 0.67166), 0: 1.77178, 2: 0.78973}, abs=1e-4
+    )
 
 
 def test_prefix_index_statistics_are_those_of_the_candidates(lamps: PrefixIndex) -> None:
     # of a and b alone: idf = ln 2, mean length 2, so 0.69315 (0.5 + 4.4/3.2)
     some = np.array([True, True, False])
-    assert found(lamps, "lamp", candidates=some)[0] == pytest.approx(1.29965, abs=1e-4)
-    assert found(lamps, "sea", candidates=~some).keys() == {2}
-    assert found(lamps, "sea", candidates=np.zeros(3, np.bool_)) == {}
+    assert scores_of(lamps, "lamp", candidates=some)[0] == pytest.approx(1.29965, abs=1e-4)
+    assert scores_of(lamps, "sea", candidates=~some).keys() == {2}
+    assert scores_of(lamps, "sea", candidates=np.zeros(3, np.bool_)) == {}
 
 
 @pytest.mark.parametrize("text", ["", "zebra", "... !", "ea"])
 def test_prefix_index_nothing_is_found_for_what_no_term_begins_with(lamps: PrefixIndex, text: str) -> None:
-    assert found(lamps, text) == {}
+    assert scores_of(lamps, text) == {}
 
 
 def test_fields_and_their_weights(made) -> None:
@@ -98,8 +100,8 @@ def test_fields_and_their_weights(made) -> None:
         "hidden": (),
     }
     # equal statistics in every field: title and path together 6.5 times the body's share
-    assert found(index, "gate", {"title": 5.0, "path": 1.5, "body": 0.0})[0] == pytest.approx(
-        6.5 * found(index, "gate", {"title": 1.0})[0], rel=1e-5
+    assert scores_of(index, "gate", {"title": 5.0, "path": 1.5, "body": 0.0})[0] == pytest.approx(
+        6.5 * scores_of(index, "gate", {"title": 1.0})[0], rel=1e-5
     )
     assert index.chunks_with_tag("auth").tolist() == [True, False]
     assert index.chunks_with_tag("tok door").tolist() == [True, False]
@@ -126,4 +128,4 @@ def test_prefix_index_tokens(text: str, terms: list[str]) -> None:
 def test_prefix_index_no_chunks_no_hits(made) -> None:
     index = made()
     assert len(index) == 0
-    assert found(index, "lamp") == {}
+    assert scores_of(index, "lamp") == {}

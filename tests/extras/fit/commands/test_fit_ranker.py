@@ -35,7 +35,7 @@ def vault(folder: Path, letter: str, topics: int = 36) -> str:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three collections to learn from, and one that the order has not seen."""
     folder = tmp_path_factory.mktemp("fit")
     lines = [f"- name: {letter}\n  words: {vault(folder, letter)}\n  about: {{licence: MIT}}\n" for letter in "abc"]
@@ -44,15 +44,27 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def words_of(place: Path, letter: str) -> list[str]:
-    data = ["data=vault", f"data.corpus={place / letter / 'notes'}", f"data.queries={place / letter / 'queries.csv'}"]
-    return [*WORDS, *data, f"paths.results={place / 'results'}"]
+def words_of(workplace: Path, letter: str) -> list[str]:
+    data = [
+        "data=vault",
+        f"data.corpus={workplace / letter / 'notes'}",
+        f"data.queries={workplace / letter / 'queries.csv'}",
+    ]
+    return [*WORDS, *data, f"paths.results={workplace / 'results'}"]
 
 
-def train_shared(place: Path, rounds: int) -> None:
+def train_shared(workplace: Path, rounds: int) -> None:
     """Write the ranker `mine`, one without each site, and the sheet."""
-    words = [str(place / "sites.yaml"), "--rounds", str(rounds), "--write", "mine", "--sheet", str(place / "sheet.md")]
-    assert shared_ranker.main([*words, *WORDS, f"paths.results={place / 'results'}"]) == 0
+    words = [
+        str(workplace / "sites.yaml"),
+        "--rounds",
+        str(rounds),
+        "--write",
+        "mine",
+        "--sheet",
+        str(workplace / "sheet.md"),
+    ]
+    assert shared_ranker.main([*words, *WORDS, f"paths.results={workplace / 'results'}"]) == 0
 
 
 def trees_of(conf: Path, name: str) -> Path:
@@ -61,13 +73,13 @@ def trees_of(conf: Path, name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
-    train_shared(place, rounds=30)
+def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsys, workplace: Path, conf: Path) -> None:
+    train_shared(workplace, rounds=30)
     text = trees_of(conf, "mine").read_text()
     name = pinned_text.named("mine", text)
     assert name in (conf / "ranker" / "mine.yaml").read_text()
 
-    words = words_of(place, "z")
+    words = words_of(workplace, "z")
     stage = dict(composition.compose([*words, "ranker=mine"]).pipeline)["ranker"]
     assert stage.model == name and stage.name == "mine"
     assert cli.main(["run", "-m", "ranker=off,mine", "split=all", "--json", "--quiet", *words]) == 0
@@ -78,7 +90,7 @@ def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsy
     )
     assert learned[0] > without[0] + 0.1
 
-    bundle = place / "bundle"
+    bundle = workplace / "bundle"
     assert (
         cli.main(["export", ran["folder"], "--arm", "baseline ranker=mine", "--out", str(bundle), "--force", "--quiet"])
         == 0
@@ -94,33 +106,33 @@ def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsy
 
 
 @pytest.mark.slow
-def test_fit_ranker_tool_also_writes_orders_without_a_site_and_a_sheet(place: Path, conf: Path) -> None:
-    train_shared(place, rounds=5)
-    sheet = place / "sheet.md"
+def test_fit_ranker_tool_also_writes_orders_without_a_site_and_a_sheet(workplace: Path, conf: Path) -> None:
+    train_shared(workplace, rounds=5)
+    sheet = workplace / "sheet.md"
     text = trees_of(conf, "mine").read_text()
-    assert pinned_text.named("mine", text) in sheet.read_text() and str(place) not in sheet.read_text()
+    assert pinned_text.named("mine", text) in sheet.read_text() and str(workplace) not in sheet.read_text()
     for letter in "abc":
         assert trees_of(conf, f"mine-without-{letter}").read_text() != text
         assert f"Here without {letter}." in (conf / "ranker" / f"mine-without-{letter}.yaml").read_text()
 
 
 @pytest.mark.slow
-def test_fit_ranker_adds_trees_only_if_significant(capsys, place: Path, conf: Path) -> None:
+def test_fit_ranker_adds_trees_only_if_significant(capsys, workplace: Path, conf: Path) -> None:
     learn = ["fit", "ranker", "--rounds", "30", "--json", "--write", "own"]
-    train_shared(place, rounds=30)
+    train_shared(workplace, rounds=30)
     capsys.readouterr()
     # On a vault like those that it was learned from there is nothing left to learn.
-    assert cli.main([*learn, *words_of(place, "a"), "ranker=mine"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["start"] == "the order 'mine'"
-    assert said["held_out"]["mean_baseline"] == pytest.approx(1.0)
-    assert not said["learned"] and not said["written"] and not (conf / "ranker" / "own.yaml").exists()
+    assert cli.main([*learn, *words_of(workplace, "a"), "ranker=mine"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["start"] == "the order 'mine'"
+    assert report["held_out"]["mean_baseline"] == pytest.approx(1.0)
+    assert not report["learned"] and not report["written"] and not (conf / "ranker" / "own.yaml").exists()
     # From fusion there is, and it is kept.
-    assert cli.main([*learn, *words_of(place, "a"), "ranker=off"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["start"] == "the fused order" and said["learned"] and said["held_out"]["ci_low"] > 0
-    assert said["test"]["n"] == 6
-    stage = dict(composition.compose([*words_of(place, "a"), "ranker=own"]).pipeline)["ranker"]
+    assert cli.main([*learn, *words_of(workplace, "a"), "ranker=off"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["start"] == "the fused order" and report["learned"] and report["held_out"]["ci_low"] > 0
+    assert report["test"]["n"] == 6
+    stage = dict(composition.compose([*words_of(workplace, "a"), "ranker=own"]).pipeline)["ranker"]
     assert stage.name == "own"
 
 
@@ -140,9 +152,9 @@ def _killed(*given: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_finetuned_ranker_keeps_the_trees_of_its_start(place: Path, conf: Path) -> None:
-    train_shared(place, rounds=5)
-    settings = composition.compose([*words_of(place, "z"), "ranker=mine"])
+def test_finetuned_ranker_keeps_the_trees_of_its_start(workplace: Path, conf: Path) -> None:
+    train_shared(workplace, rounds=5)
+    settings = composition.compose([*words_of(workplace, "z"), "ranker=mine"])
     start = settings.pipeline.first(Rank)
     assert start is not None
     from ragbench.config.benchmark import load
@@ -150,14 +162,14 @@ def test_finetuned_ranker_keeps_the_trees_of_its_start(place: Path, conf: Path) 
     benchmark = load(settings.config)
     spec = ranker.Spec(rounds=5)
     judged = ranker.finetuning_sample(ranker.arm(settings, benchmark), benchmark, "train", start, spec)
-    found = ranker.finetune(judged, start, spec)
-    whole, first = trees.parse(found.stage.trees), trees.parse(start.trees)
-    assert found.stage.prior == start.prior and len(whole) > len(first)
-    assert found.learned.fused == pytest.approx(ranker.values_with(judged, start))
+    tuned = ranker.finetune(judged, start, spec)
+    whole, first = trees.parse(tuned.stage.trees), trees.parse(start.trees)
+    assert tuned.stage.prior == start.prior and len(whole) > len(first)
+    assert tuned.learned.fused == pytest.approx(ranker.values_with(judged, start))
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "report"),
     [
         (["ranker", "mapper"], "mapper"),
         (["mapper"], "takes one of calibration, ranker as its first word, got mapper"),
@@ -165,9 +177,9 @@ def test_finetuned_ranker_keeps_the_trees_of_its_start(place: Path, conf: Path) 
         (["ranker", "--write", "off"], "--write must be a name"),
     ],
 )
-def test_fit_ranker_other_words_are_refused(capsys, words: list[str], said: str) -> None:
+def test_fit_ranker_other_words_are_refused(capsys, words: list[str], report: str) -> None:
     assert cli.main(["fit", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert report in capsys.readouterr().err
 
 
 def test_fit_ranker_ranker_written_in_a_project_is_an_option_there(

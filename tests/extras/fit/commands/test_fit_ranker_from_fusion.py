@@ -21,7 +21,7 @@ QUICK = ["latency.enabled=false", "tracking.enabled=false", "+exp=baseline"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, workplace: Path) -> list[str]:
+def options(tmp_path_factory, workplace: Path) -> list[str]:
     """A vault in which what is relevant is what links point to, with 40 questions."""
     folder = tmp_path_factory.mktemp("ranker")
     notes = folder / "notes"
@@ -50,14 +50,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranker, "_SHARES", (0.5, 0.75, 1.0))
 
 
-def test_fit_ranker_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf: Path, tmp_path: Path) -> None:
-    words = [*QUICK, *place]
+def test_fit_ranker_learned_order_is_kept_used_exported_and_replayed(
+    capsys, options, conf: Path, tmp_path: Path
+) -> None:
+    words = [*QUICK, *options]
     assert cli.main(["fit", "ranker", "--from-fusion", "--rounds", "20", "--write", "mine", "--json", *words]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["topics"] == 30
-    assert said["held_out"]["difference"] > 0.1
-    assert said["test"]["n"] == 10 and said["test"]["difference"] > 0.1
-    assert len(said["curve"]) == 3 and said["importance"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["topics"] == 30
+    assert printed["held_out"]["difference"] > 0.1
+    assert printed["test"]["n"] == 10 and printed["test"]["difference"] > 0.1
+    assert len(printed["curve"]) == 3 and printed["importance"]
     stage = dict(composition.compose([*words, "ranker=mine"]).pipeline)["ranker"]
     assert "decision trees" in stage.describe()
 
@@ -65,7 +67,7 @@ def test_fit_ranker_learned_order_is_kept_used_exported_and_replayed(capsys, pla
     ran = json.loads(capsys.readouterr().out)
     means = {row["arm"]: row["nDCG@10"] for row in ran["summary"]}
     (learned,) = [value for arm, value in means.items() if "mine" in arm]
-    assert learned == pytest.approx(said["test"]["mean_candidate"])
+    assert learned == pytest.approx(printed["test"]["mean_candidate"])
 
     bundle = tmp_path / "bundle"
     arm = next(name for name in means if "mine" in name)
@@ -91,9 +93,9 @@ def served_as_in_the_run(bundle: Path, arms: Path) -> None:
     assert any([d for d, _ in run[qid]] != [d for d, _ in without[qid]] for qid in run)
 
 
-def test_fit_ranker_refuses_wrong_options_and_few_queries(capsys, place) -> None:
+def test_fit_ranker_refuses_wrong_options_and_few_queries(capsys, options) -> None:
     def refused(*words: str) -> str:
-        assert cli.main(["fit", "ranker", "--from-fusion", "--quiet", *words, *QUICK, *place]) == 2
+        assert cli.main(["fit", "ranker", "--from-fusion", "--quiet", *words, *QUICK, *options]) == 2
         error = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning")]
         assert len(error) == 1
         return error[0]
@@ -103,36 +105,36 @@ def test_fit_ranker_refuses_wrong_options_and_few_queries(capsys, place) -> None
     assert "at least 20 judged training topics" in refused("data.resplit=null", "split=test", "--folds", "31")
 
 
-def test_advice_names_levers_with_commands(capsys, place) -> None:
-    assert cli.main(["run", *QUICK, *place, "--quiet", "name=plain"]) == 0
+def test_advice_names_levers_with_commands(capsys, options) -> None:
+    assert cli.main(["run", *QUICK, *options, "--quiet", "name=plain"]) == 0
     capsys.readouterr()
-    (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
+    (folder,) = map(str, (Path(options[0].partition("=")[2]) / "runs").glob("*-plain-*"))
     assert cli.main(["advise", folder]) == 0
-    said = capsys.readouterr().out
-    assert "--arm as_is= --arm changed=" in said and "+exp" not in said
-    assert len(said.splitlines()) <= 30
+    printed = capsys.readouterr().out
+    assert "--arm as_is= --arm changed=" in printed and "+exp" not in printed
+    assert len(printed.splitlines()) <= 30
     assert cli.main(["advise", folder, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arm"] == "plain"
     assert cli.main(["advise", folder, "--arm", "none"]) == 2
     assert "has no arm 'none'" in capsys.readouterr().err
     assert cli.main(["diagnose", folder]) == 0
-    said = capsys.readouterr().out
-    assert "Relevant documents by outcome" in said
-    assert max(map(len, said.splitlines())) <= 80
+    printed = capsys.readouterr().out
+    assert "Relevant documents by outcome" in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_advice_names_ranker_for_buried_documents(capsys, place, tmp_path: Path) -> None:
+def test_advice_names_ranker_for_buried_documents(capsys, options, tmp_path: Path) -> None:
     # Twelve more copies of every page push the original below the first ten, where only ranking can recover it.
-    notes, more = Path(place[3].partition("=")[2]), tmp_path / "notes"
+    notes, more = Path(options[3].partition("=")[2]), tmp_path / "notes"
     shutil.copytree(notes, more)
     for copy in notes.glob("*-copy.md"):
         for number in range(12):
             shutil.copy(copy, more / f"{copy.stem}-{number}.md")
-    place = [f"paths.results={tmp_path / 'results'}", *place[1:3], f"data.corpus={more}", *place[4:]]
-    assert cli.main(["run", *QUICK, *place, "--quiet", "name=buried"]) == 0
+    options = [f"paths.results={tmp_path / 'results'}", *options[1:3], f"data.corpus={more}", *options[4:]]
+    assert cli.main(["run", *QUICK, *options, "--quiet", "name=buried"]) == 0
     capsys.readouterr()
     (folder,) = map(str, (tmp_path / "results" / "runs").glob("*-buried-*"))
     assert cli.main(["advise", folder]) == 0
-    said = capsys.readouterr().out
-    assert "ragbench fit ranker --from-fusion" in said and "+exp" not in said
-    assert len(said.splitlines()) <= 30
+    printed = capsys.readouterr().out
+    assert "ragbench fit ranker --from-fusion" in printed and "+exp" not in printed
+    assert len(printed.splitlines()) <= 30

@@ -94,11 +94,11 @@ def test_mlflow_has_a_parent_with_trials_below_it(answer: dict, words: list[str]
     assert len(trials) == 8
     assert all(run.info.status == "FINISHED" and "p10.threshold" in run.data.params for run in trials)
     assert {run.data.tags["ragbench.arm"] for run in below if run not in trials} == {"preset", "tuned", "plain_hybrid"}
-    assert "search" in {each.path for each in client.list_artifacts(parent.info.run_id)}
+    assert "search" in {artifact.path for artifact in client.list_artifacts(parent.info.run_id)}
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["tune.trials=0"], "tune.trials must be at least 1, got 0"),
         (["tune.objective=[quality]"], "tune.objective names 'quality'"),
@@ -108,7 +108,7 @@ def test_mlflow_has_a_parent_with_trials_below_it(answer: dict, words: list[str]
         (["tune.folds=9"], "tune.folds=9 needs as many groups"),
     ],
 )
-def test_tune_refuses_bad_input_in_one_sentence(capsys, words: list[str], more: list[str], said: str) -> None:
+def test_tune_refuses_bad_input_in_one_sentence(capsys, words: list[str], more: list[str], message: str) -> None:
     assert cli.main(["tune", *words, *more]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("ragbench: ") == 1 and "Traceback" not in error
+    assert message in error and error.count("ragbench: ") == 1 and "Traceback" not in error

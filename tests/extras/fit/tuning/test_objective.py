@@ -37,15 +37,15 @@ def test_objective_group_in_both_splits_is_refused(opposed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "reason"),
     [
         (["speed"], "tune.objective names 'speed'; known are"),
         (["p95_ms"], "at least one measure"),
         (["nDCG@10", "ndcg_at_10"], "each objective once"),
     ],
 )
-def test_objectives_that_cannot_be_searched(names: list[str], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_objectives_that_cannot_be_searched(names: list[str], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         objectives(names, MEASURES)
 
 
@@ -54,7 +54,7 @@ def test_objectives_by_any_of_their_names() -> None:
         Objective("ndcg_at_10", "nDCG@10"),
         Objective("p95_ms", None),
     )
-    assert [each.sign for each in objectives(["silence", "p95_ms"], (*MEASURES[:1], "RR"))] == [1, -1]
+    assert [objective.sign for objective in objectives(["silence", "p95_ms"], (*MEASURES[:1], "RR"))] == [1, -1]
 
 
 def test_objective_means_by_hand() -> None:

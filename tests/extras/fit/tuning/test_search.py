@@ -95,12 +95,12 @@ def test_test_topics_are_first_read_by_the_confirmation(settings_of, opposed, tu
     with pytest.raises(AssertionError, match="during the search"):
         _ = sealed.digest
     confirm.check(base, sealed)
-    found = tune(base, rules_of(base, compose), train_only(sealed))
-    assert found.winner.values == tuned.winner.values
-    assert found.held_out == tuned.held_out
+    result = tune(base, rules_of(base, compose), train_only(sealed))
+    assert result.winner.values == tuned.winner.values
+    assert result.held_out == tuned.held_out
     Sealed.opened = True
     try:
-        confirmation = confirm.confirm(found, sealed)
+        confirmation = confirm.confirm(result, sealed)
     finally:
         Sealed.opened = False
     comparison = confirmation.judged.levels["document"].comparison
@@ -152,7 +152,7 @@ def test_search_another_winner_is_another_evaluation_and_it_is_said(settings_of,
     second = confirm.confirm(other, opposed)
     assert second.evaluations == 2
     assert second.results.comparison > 1
-    assert any("exploratory: " in said for said in Tuning(other, second).warnings)
+    assert any("exploratory: " in reason for reason in Tuning(other, second).warnings)
 
 
 def test_search_files_say_everything(tuned) -> None:
@@ -195,11 +195,11 @@ def test_search_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_
     assert 1 <= len(front.timed) <= 4
     assert all(trial.p95_ms <= 100000 for trial in front.front)
     too_slow = search(settings_of, opposed, tmp_path, *words, "tune.p95_ms=0.001")
-    assert any("no candidate stays within 0.001 ms" in each for each in Tuning(too_slow, None).warnings)
+    assert any("no candidate stays within 0.001 ms" in warning for warning in Tuning(too_slow, None).warnings)
 
 
 @pytest.mark.parametrize(
-    ("overrides", "error", "said"),
+    ("overrides", "error", "reason"),
     [
         (["tune.trials=0"], ConfigError, "tune.trials must be at least 1, got 0"),
         (["tune.folds=1"], ConfigError, "tune.folds must be 0 or at least 2"),
@@ -210,8 +210,8 @@ def test_search_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_
         (["tune.objective=[silence]"], BenchmarkError, "no training topic has a value for Silence"),
     ],
 )
-def test_search_refuses_wrong_settings(settings_of, opposed, tmp_path, overrides, error, said) -> None:
-    with pytest.raises(error, match=said):
+def test_search_refuses_wrong_settings(settings_of, opposed, tmp_path, overrides, error, reason) -> None:
+    with pytest.raises(error, match=reason):
         search(settings_of, opposed, tmp_path, *overrides)
 
 

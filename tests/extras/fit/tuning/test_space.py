@@ -33,7 +33,7 @@ class Fixed:
 
 
 @pytest.mark.parametrize(
-    ("node", "said"),
+    ("node", "reason"),
     [
         ({}, "low must be below high, unless there are choices"),
         ({"low": 2, "high": 2}, "low must be below high"),
@@ -43,8 +43,8 @@ class Fixed:
         ({"low": 0, "high": 1, "step": 3}, "step must be above 0"),
     ],
 )
-def test_space_parameter_refuses_nonsense(node: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_space_parameter_refuses_nonsense(node: dict, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         Parameter("x.y", **node)
 
 
@@ -99,7 +99,7 @@ def test_space_values_applied_equal_values_composed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reason"),
     [
         (["tune=[p6]"], "finds no parameter to vary"),
         (["+tune.space.fuze.k={low: 1, high: 2}"], "tune.space.fuze.k names nothing in the configuration"),
@@ -110,8 +110,8 @@ def test_space_values_applied_equal_values_composed() -> None:
         (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean .*high"),
     ],
 )
-def test_space_that_cannot_be_searched_is_refused(words: list[str], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_space_that_cannot_be_searched_is_refused(words: list[str], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         of(*words)
 
 

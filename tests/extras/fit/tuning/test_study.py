@@ -60,10 +60,10 @@ def test_study_front_by_hand() -> None:
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_study_every_sampler_begins_with_the_preset_and_finds_better(sampler: str, tmp_path: Path) -> None:
-    found = searched(tmp_path / "journal.log", rules(sampler), 40)
-    assert found[0].values == {"s.x": 0.5, "s.y": 0.5, "s.depth": 10}
-    assert found[0].objectives == (pytest.approx(0.6),)
-    best = rules().better(found)[0]
+    trials = searched(tmp_path / "journal.log", rules(sampler), 40)
+    assert trials[0].values == {"s.x": 0.5, "s.y": 0.5, "s.depth": 10}
+    assert trials[0].objectives == (pytest.approx(0.6),)
+    best = rules().better(trials)[0]
     assert best.objectives[0] > 0.85 and abs(best.values["s.x"] - 0.8) < 0.15
 
 
@@ -86,16 +86,16 @@ def test_study_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: 
 
 
 def test_study_other_queries_have_no_say(tmp_path: Path) -> None:
-    found = searched(tmp_path / "journal.log", rules(), 3, qids=frozenset({"c"}))
-    assert {trial.objectives for trial in found} == {(0.0,)}
+    trials = searched(tmp_path / "journal.log", rules(), 3, qids=frozenset({"c"}))
+    assert {trial.objectives for trial in trials} == {(0.0,)}
 
 
 def test_study_budget_steers_the_search(tmp_path: Path) -> None:
     limited = rules(cost=COST, p95_ms=15.0)
-    found = searched(tmp_path / "journal.log", limited, 40)
-    best = limited.better(found)[0]
+    trials = searched(tmp_path / "journal.log", limited, 40)
+    best = limited.better(trials)[0]
     assert best.values["s.depth"] == 5 and best.p95_ms == 10.0
-    assert sum(trial.values["s.depth"] == 5 for trial in found[20:]) > 10
+    assert sum(trial.values["s.depth"] == 5 for trial in trials[20:]) > 10
 
 
 def test_study_two_objectives_are_searched_together(tmp_path: Path) -> None:

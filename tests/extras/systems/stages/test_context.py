@@ -40,19 +40,19 @@ def test_guaranteed_hits_and_their_contexts_stay(state, index) -> None:
 def test_filters_hold_for_neighbours(make_index, state) -> None:
     index = make_index()
     under = index.facets.under_headings((2,))
-    place = next(
+    chunk = next(
         n
         for n in range(1, len(under))
         if under[n] and not under[n - 1] and index.chunks.document[n - 1] == index.chunks.document[n]
     )
-    given = replace(state(fused=[(place, 0.9)]), filters=Filters(heading_levels=(2,)))
-    assert place - 1 not in AddNeighbours()([given], index)[0].contexts[place]
+    given = replace(state(fused=[(chunk, 0.9)]), filters=Filters(heading_levels=(2,)))
+    assert chunk - 1 not in AddNeighbours()([given], index)[0].contexts[chunk]
 
 
 def test_texts_are_joined_without_repeating_what_overlaps(make_index) -> None:
     index = make_index(IndexSpec(chunker=LibrarianFixedChunker(20, 5)))
     table = index.chunks
-    start, stop = max((table.chunks_of(d) for d in range(table.n_documents)), key=lambda each: each[1] - each[0])
+    start, stop = max((table.chunks_of(d) for d in range(table.n_documents)), key=lambda span: span[1] - span[0])
     document = next(d for d in index._documents() if d.docno == table.docno(start))
     whole = _join_texts(table, range(start, stop))
     assert "".join(whole.split()) == "".join(document.text.split())

@@ -30,9 +30,9 @@ def index(handmade, page):
 def test_documents_count_not_chunks_and_the_top_is_no_folder(state, index) -> None:
     given = state(fused=[(9, 1.0), (3, 0.9), (0, 0.8), (1, 0.8), (4, 0.7), (2, 0.6), (10, 0.5)])
     after = BoostFolder()([given], index)[0].fused
-    found = dict(zip(after.chunks.tolist(), after.scores.tolist(), strict=True))
-    assert found == pytest.approx({9: 1.0, 0: 0.92, 1: 0.92, 3: 0.9, 4: 0.7, 2: 0.69, 10: 0.5})
-    assert list(found) == [9, 0, 1, 3, 4, 2, 10]
+    boosted = dict(zip(after.chunks.tolist(), after.scores.tolist(), strict=True))
+    assert boosted == pytest.approx({9: 1.0, 0: 0.92, 1: 0.92, 3: 0.9, 4: 0.7, 2: 0.69, 10: 0.5})
+    assert list(boosted) == [9, 0, 1, 3, 4, 2, 10]
 
 
 def test_folder_boost_two_chunks_of_one_document_are_not_enough(state, index) -> None:

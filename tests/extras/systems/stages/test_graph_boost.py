@@ -47,8 +47,8 @@ def test_graph_boost_only_the_first_documents_are_looked_at(state, index) -> Non
 
 def test_graph_boost_says_why(state, index) -> None:
     given = state(lexical=[0, 1, 3])
-    said = BoostConnected().explain(given, index, 1)["graph_boost"]
-    assert said == {"connections": 1.5, "boost_factor": pytest.approx(1.091629, abs=1e-6)}
+    reasons = BoostConnected().explain(given, index, 1)["graph_boost"]
+    assert reasons == {"connections": 1.5, "boost_factor": pytest.approx(1.091629, abs=1e-6)}
     assert BoostConnected().explain(given, index, 3) == BoostConnected().explain(given, index, 2) == {}
 
 

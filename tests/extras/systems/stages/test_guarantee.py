@@ -39,19 +39,19 @@ def after(stage: GuaranteeNotes, state, index):
 
 
 def test_guarantee_named_note_comes_first_whole_and_the_search_loses_its_hits(state, index) -> None:
-    found = after(GuaranteeNotes(), state("see [[First]]", fused=[(2, 0.9), (1, 0.8), (3, 0.7)]), index)
-    assert found.fused.chunks.tolist() == [0, 2, 3]
-    assert found.fused.scores.tolist() == pytest.approx([1.0, 0.9, 0.7])
-    assert set(found.guaranteed) == {0}
-    assert found.contexts == {0: (0, 1)}
-    assert hits(found, index, 1)[0].context
+    result = after(GuaranteeNotes(), state("see [[First]]", fused=[(2, 0.9), (1, 0.8), (3, 0.7)]), index)
+    assert result.fused.chunks.tolist() == [0, 2, 3]
+    assert result.fused.scores.tolist() == pytest.approx([1.0, 0.9, 0.7])
+    assert set(result.guaranteed) == {0}
+    assert result.contexts == {0: (0, 1)}
+    assert hits(result, index, 1)[0].context
 
 
 def test_guarantee_keeps_earlier_guaranteed_hits(state, index) -> None:
     given_ = replace(state("[[alpha]]", fused=[(1, 0.9), (2, 0.8)]), guaranteed={1: "title-match"})
-    found = after(GuaranteeNotes(), given_, index)
-    assert found.fused.chunks.tolist() == [0, 1, 2]
-    assert set(found.guaranteed) == {0, 1}
+    result = after(GuaranteeNotes(), given_, index)
+    assert result.fused.chunks.tolist() == [0, 1, 2]
+    assert set(result.guaranteed) == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_guarantee_keeps_earlier_guaranteed_hits(state, index) -> None:
     ],
 )
 def test_tags_by_hierarchy(state, index, text: str, first: list[int]) -> None:
-    found = after(GuaranteeNotes(), state(text, fused=[]), index)
-    assert found.fused.chunks.tolist() == first
-    assert found.fused.scores.tolist() == [1.0] * len(first)
+    result = after(GuaranteeNotes(), state(text, fused=[]), index)
+    assert result.fused.chunks.tolist() == first
+    assert result.fused.scores.tolist() == [1.0] * len(first)
 
 
 def test_salient_tags_come_before_those_of_the_text(state, index) -> None:
@@ -87,18 +87,18 @@ def test_guarantee_each_kind_can_be_off_and_their_number_has_a_limit(state, inde
 
 def test_guarantee_says_how_it_was_named(state, index) -> None:
     given_ = state("[[alpha]] #project", fused=[(6, 0.5)])
-    found = after(GuaranteeNotes(), given_, index)
-    assert found.guaranteed == {0: "title-match", 2: "tag-match", 3: "tag-match"}
-    assert found.notes == ("notes guaranteed: 1 by name, 2 by tag",)
+    result = after(GuaranteeNotes(), given_, index)
+    assert result.guaranteed == {0: "title-match", 2: "tag-match", 3: "tag-match"}
+    assert result.notes == ("notes guaranteed: 1 by name, 2 by tag",)
 
 
 def test_guarantee_time_is_the_whole_answer_most_recent_first(state, index) -> None:
     # the daily note counts for 3 January, whenever it was changed; gamma of day 9 is the first
     given_ = state("anything [[beta]]", fused=[(0, 0.9)])
-    found = after(GuaranteeNotes(after="1970-01-02", before="1970-01-11"), given_, index)
-    assert found.fused.chunks.tolist() == [3, 2, 6, 0]
-    assert found.fused.scores.tolist() == pytest.approx([1.0, 0.96, 0.93, 0.92])  # days 9, 5, 2 and 1
-    assert found.guaranteed == dict.fromkeys((3, 2, 6, 0), "time-filtered")
+    result = after(GuaranteeNotes(after="1970-01-02", before="1970-01-11"), given_, index)
+    assert result.fused.chunks.tolist() == [3, 2, 6, 0]
+    assert result.fused.scores.tolist() == pytest.approx([1.0, 0.96, 0.93, 0.92])  # days 9, 5, 2 and 1
+    assert result.guaranteed == dict.fromkeys((3, 2, 6, 0), "time-filtered")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_guarantee_time_is_the_whole_answer_most_recent_first(state, index) -> N
     [("1970-01-06", None, [6, 3, 2]), (None, "1970-01-03", [0]), ("1970-01-03", "1970-01-04", [6]), ("1980", None, [])],
 )
 def test_guarantee_beginning_of_a_time_belongs_to_it_and_its_end_does_not(state, index, after_, before, chunks) -> None:
-    found = after(GuaranteeNotes(after=after_, before=before), state(fused=[(0, 0.9)]), index)
-    assert found.fused.chunks.tolist() == chunks
-    assert (found.fused.scores >= 0.3).all()
+    result = after(GuaranteeNotes(after=after_, before=before), state(fused=[(0, 0.9)]), index)
+    assert result.fused.chunks.tolist() == chunks
+    assert (result.fused.scores >= 0.3).all()
 
 
 def test_filters_hold_for_guaranteed_notes(state, index) -> None:
@@ -132,7 +132,7 @@ def later_stages() -> dict[str, Stage]:
     """Every stage that may come after the guarantee, by name; P11 replaces one of them, so there are two sources."""
     switches = [f"{name}=on" for name in ("calibration", "p8", "p10", "p12", "context", "keywords", "p6", "p13")]
     both = (composed("+exp=lexical_v3", *switches), composed("+exp=lexical_v3", *switches, "p11=on"))
-    return {name: stage for each in both for name, stage in each.pipeline}
+    return {name: stage for preset in both for name, stage in preset.pipeline}
 
 
 @pytest.fixture(scope="module")
@@ -198,8 +198,8 @@ def test_guarantee_filters_never_leak(open_index, conditions: dict[str, Any], pr
         if not conditions:
             assert state.filters is None
             continue
-        found = state.fused.chunks.tolist()
-        shown = [*found, *(chunk for hit in found for chunk in state.contexts.get(hit, ()))]
+        result = state.fused.chunks.tolist()
+        shown = [*result, *(chunk for hit in result for chunk in state.contexts.get(hit, ()))]
         assert index.allowed(state.filters)[shown].all()
 
 

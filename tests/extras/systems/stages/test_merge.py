@@ -22,9 +22,9 @@ def merged(state, index, stage=None, text="sea") -> dict[int, float]:
 
 
 def test_lexical_wins_where_both_found_a_chunk(state, index) -> None:
-    found = merged(state, index)
-    assert found == pytest.approx({0: 0.98, 2: 0.6, 1: 0.5})
-    assert list(found) == [0, 2, 1]
+    scores = merged(state, index)
+    assert scores == pytest.approx({0: 0.98, 2: 0.6, 1: 0.5})
+    assert list(scores) == [0, 2, 1]
 
 
 def test_merge_scores_tag_match_counts_a_tenth_more_and_the_best_score_is_one(state, index) -> None:

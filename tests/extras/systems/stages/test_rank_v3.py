@@ -52,9 +52,9 @@ def test_rank_v3_falls_back_to_the_place_among_files_that_hold_the_query(state, 
     with pytest.raises(OSError, match="the disk is gone"):  # the fallback is of the whole search: no later stage runs
         RankCandidates()([state("lamp")], index)
     # x/lamp and lamps by their path, sea by its content; 1 / place, one chunk each
-    found = RankCandidates().when_failed(state("lamp"), index)
-    assert found.chunks.tolist() in ([3, 0, 2], [0, 3, 2])
-    assert found.scores.tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+    ranking = RankCandidates().when_failed(state("lamp"), index)
+    assert ranking.chunks.tolist() in ([3, 0, 2], [0, 3, 2])
+    assert ranking.scores.tolist() == pytest.approx([1, 1 / 2, 1 / 3])
     filtered = replace(state("lamp"), filters=Filters(tags=("t",)))
     assert RankCandidates().when_failed(filtered, index).chunks.tolist() == [2]
 
@@ -65,8 +65,8 @@ def test_rank_v3_finds_nothing_without_fallback(state, index) -> None:
 
 
 def test_rank_v3_says_which_fields_match(state, index) -> None:
-    said = RankCandidates().explain(state("lamp"), index, 0)
-    assert said == {
+    reasons = RankCandidates().explain(state("lamp"), index, 0)
+    assert reasons == {
         "lexical_matches": [
             {"field": "title", "query": "lamp", "weight": 5.0},
             {"field": "path", "query": "lamp", "weight": 1.5},
