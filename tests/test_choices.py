@@ -17,6 +17,7 @@ from ragbench.config.choices import Parameter
 from ragbench.config.comments import comment_above, comments_of
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.rerank import Rerank
+from tests.naming import naming
 
 KNOWN = config_choices.read()
 CONF = locations.configuration()
@@ -116,7 +117,7 @@ def test_stage_class_names_its_switch_and_place(monkeypatch: pytest.MonkeyPatch)
     assert names[names.index("fuse") + 1] == "again" and dict(settings.pipeline)["again"] == Cut(top_n=7)
     assert "again" not in composition.compose([]).config
     option("again", after="fuze")(Cut)
-    with pytest.raises(ConfigError, match="'fuze' is not an entry of order; did you mean fuse"):
+    with pytest.raises(ConfigError, check=naming("'fuze'", "order", "fuse")):
         composition.compose(["again=on"])
 
 

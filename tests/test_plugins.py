@@ -35,6 +35,7 @@ from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, l
 from ragbench.search.engine.answer import answer
 from ragbench.search.engine.pipeline import start
 from tests.loopback import Loopback
+from tests.naming import naming
 
 QUICK = ("latency.enabled=false", "tracking.enabled=false", "split=all")
 
@@ -115,7 +116,7 @@ def test_stage_refuses_functions_that_cannot_be_stages() -> None:
         ragbench.stage(before="cut", after="fuse")
     with pytest.raises(ConfigError, match="'mine' must be a stage, got function: decorate a function"):
         CustomStage("mine", lambda states, index: states, before="cut")
-    with pytest.raises(ConfigError, match="the code of stage 'only_guides' has changed"):
+    with pytest.raises(ConfigError, check=naming("'only_guides'")):
         only_guides(code="0" * 12)
 
 
@@ -162,7 +163,7 @@ def test_stage_function_must_score_every_hit(index) -> None:
     def lazy(query, hits):
         return []
 
-    with pytest.raises(ConfigError, match="stage 'lazy' must give a score for each of 1 hits, gave 0"):
+    with pytest.raises(ConfigError, check=naming("'lazy'", "1 hits", "gave 0")):
         lazy()([replace(start([Query("q", "x")])[0], fused=Ranking.of([0], [0.9]))], index)
 
 
@@ -204,7 +205,7 @@ def test_arm_whose_plug_in_exits_fails_alone(vault_folder: Path, tmp_path: Path)
         ArmsFailed, match=r"2 of 3 arms failed \('leaves', 'fails': stage 'leaves' failed: SystemExit: 0"
     ):
         Experiment.arms(arms).run()
-    with pytest.raises(ModelError, match="encoder 'unequal' gives vectors of length 2 and of length 3"):
+    with pytest.raises(ModelError, check=naming("'unequal'", "length 2", "length 3")):
         Experiment.arms(
             {"unequal": [*data, "lexical=null", "index.encoder={name: unequal, query_prefix: 'Q: '}"]}
         ).run()
@@ -225,16 +226,16 @@ def test_reranker_function_gives_finite_scores() -> None:
     model = load_cross_encoder(CrossEncoderSpec("shared_words"))
     assert model.score("a b", ["b c", "x", "a b"]).tolist() == [1.0, 0.0, 2.0]
     extensions.register("encoder", "bad", lambda texts: [1.0])
-    with pytest.raises(ModelError, match="encoder 'bad' must give 2 vectors of one length for 2 texts"):
+    with pytest.raises(ModelError, check=naming("'bad'", "2 vectors")):
         load_encoder(EncoderSpec("bad")).encode_passages(["a", "b"])
     extensions.register("encoder", "empty", lambda texts: [[] for _ in texts])
-    with pytest.raises(ModelError, match="encoder 'empty' must give 1 vectors of one length"):
+    with pytest.raises(ModelError, check=naming("'empty'", "1 vectors")):
         load_encoder(EncoderSpec("empty")).encode_passages(["a"])
     extensions.register("encoder", "far", lambda texts: [[3e300, 4e300], [3e-300, 4e-300], [0.0, 0.0]])
     far = load_encoder(EncoderSpec("far")).encode_passages(["a", "b", "c"])
     assert far.tolist() == [pytest.approx([0.6, 0.8]), pytest.approx([0.6, 0.8]), [0, 0]]
     extensions.register("reranker", "large", lambda query, passages: [1e39 for _ in passages])
-    with pytest.raises(ModelError, match=r"re-ranker 'large' gave a number that is not finite or beyond 3\.4e38"):
+    with pytest.raises(ModelError, check=naming("'large'", "3.4e38")):
         load_cross_encoder(CrossEncoderSpec("large")).score("a", ["b"])
 
 
@@ -243,7 +244,7 @@ def test_measure_function_is_computed_with_the_others() -> None:
     values = dict(zip(frame["measure"], frame["value"], strict=True))
     assert (values["RR"], values["found_first"]) == (0.5, 0.0)
     extensions.register("measure", "broken", lambda ranked, grades: None)
-    with pytest.raises(ConfigError, match="measure 'broken' must give a finite number, gave None"):
+    with pytest.raises(ConfigError, check=naming("'broken'", "None")):
         measures.evaluate({"q": [("a", 2.0)]}, {"q": {"a": 1}}, ["broken"])
 
 
@@ -388,7 +389,7 @@ def test_endpoint_encoder_asks_a_busy_server_again(server: Server) -> None:
     assert load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"]).shape == (1, 2)
     assert usage.take_usage()["openai:small"]["requests"] == 3
     server.busy = 99
-    with pytest.raises(ModelError, match=r"gave no vectors \(status 429, 5 times\): check the server"):
+    with pytest.raises(ModelError, check=naming("status 429", "5 times")):
         load_encoder(EncoderSpec("openai:small")).encode_queries(["ab"])
 
 
@@ -396,7 +397,7 @@ def test_endpoint_encoder_failure_is_one_sentence(server: Server, monkeypatch: p
     with pytest.raises(ModelError, match=r"openai:missing at http://127.0.0.1:\d+/v1 gave no vectors \(status 404"):
         load_encoder(EncoderSpec("openai:missing")).encode_queries(["ab"])
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
-    with pytest.raises(ModelError, match=r"5 times\): check the server"):
+    with pytest.raises(ModelError, check=naming("5 times")):
         load_encoder(EncoderSpec("ollama:small")).encode_queries(["ab"])
     monkeypatch.setenv("OLLAMA_HOST", "http://me:p4ss-w0rd@127.0.0.1:9")
     with pytest.raises(ModelError, match=r"small at http://\*\*\*@127.0.0.1:9 gave no vectors \(an address with"):

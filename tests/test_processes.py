@@ -15,6 +15,7 @@ from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.experiment import coldstart
 from ragbench.extras.remote.live import client
+from tests.naming import naming
 
 CHILD = "import os; from ragbench.base.processes import exit_with_parent; exit_with_parent(os.getppid()); input()"
 PARENT = f"""
@@ -57,7 +58,7 @@ def test_child_process_imports_nothing_from_the_working_directory(
     for name in ("random", "numpy", "argparse"):
         (tmp_path / f"{name}.py").write_text(POISON)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RagbenchError, match="KeyError"):  # no settings
+    with pytest.raises(RagbenchError, check=naming("KeyError")):  # no settings
         coldstart.measure({}, "text", SimpleNamespace(collection="", documents=()))
     assert not (tmp_path / "EXECUTED").exists()
 

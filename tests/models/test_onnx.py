@@ -10,6 +10,7 @@ from ragbench.base.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.exact_onnx import dequantised, field, node
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from tests.naming import naming
 
 TEXT = "Segments are sealed after seven days, then compacted."
 
@@ -110,7 +111,7 @@ def test_onnx_model_s_own_limit_holds(make_folder: Callable[..., Path]) -> None:
 
 def test_onnx_input_the_graph_cannot_take_is_one_sentence(make_folder: Callable[..., Path]) -> None:
     encoder = load_encoder(EncoderSpec(str(make_folder()), max_tokens=700))
-    with pytest.raises(ModelError, match=r"fails on an input of 700 tokens .*lower max_tokens"):
+    with pytest.raises(ModelError, check=naming("700 tokens", "max_tokens")):
         encoder.encode_passages(["word " * 900])
 
 
@@ -123,7 +124,7 @@ def test_encoder_and_cross_encoder_are_told_apart(make_folder: Callable[..., Pat
 
 def test_layers_outside_the_graph_are_refused(make_folder: Callable[..., Path]) -> None:
     modules = [{"type": "sentence_transformers.models.Transformer"}, {"type": "sentence_transformers.models.Dense"}]
-    with pytest.raises(ModelError, match=r"asks for a Dense layer, which model.onnx lacks"):
+    with pytest.raises(ModelError, check=naming("Dense", "model.onnx")):
         load_encoder(EncoderSpec(str(make_folder(modules=modules)))).encode_queries(["a"])
 
 
@@ -131,9 +132,9 @@ def test_onnx_damaged_files_are_one_sentence(make_folder: Callable[..., Path]) -
     no_graph = make_folder()
     (no_graph / "model.onnx").unlink()
     (no_graph / "model.onnx").write_bytes(b"no graph")
-    with pytest.raises(ModelError, match=r"model .*model.onnx cannot be loaded"):
+    with pytest.raises(ModelError, check=naming(no_graph / "model.onnx")):
         load_encoder(EncoderSpec(str(no_graph))).encode_queries(["a"])
-    with pytest.raises(ModelError, match=r"tokenizer .*tokenizer.json cannot be loaded"):
+    with pytest.raises(ModelError, check=naming("tokenizer.json")):
         load_encoder(EncoderSpec(str(make_folder(tokenizer="{}")))).encode_queries(["a"])
 
 
@@ -167,5 +168,5 @@ def test_exact_numerics_do_not_round_activations(bge: Encoder, reranker: CrossEn
 def test_onnx_graph_quantised_in_another_way_has_no_exact_form() -> None:
     scaled = node("QuantizeLinear", [b"x", b"scale"], b"whole") + node("DequantizeLinear", [b"whole", b"scale"], b"y")
     for nodes, kind in ((node("ConvInteger", [], b"y"), "ConvInteger"), (scaled, "DequantizeLinear")):
-        with pytest.raises(ValueError, match=f"the int8 operator {kind} has no exact form: use numerics=fast"):
+        with pytest.raises(ValueError, check=naming(kind, "numerics=fast")):
             dequantised(field(7, nodes))

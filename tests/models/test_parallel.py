@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.models.parallel import map_in_threads, threads_for
+from tests.naming import naming
 
 
 @given(st.lists(st.integers(), max_size=30), st.integers(1, 5))
@@ -34,7 +35,7 @@ def test_map_in_threads_failure_ends_the_work_and_arrives(threads: int, failure:
         done.append(item)
 
     before = threading.active_count()
-    with pytest.raises(failure, match="item 5"):
+    with pytest.raises(failure, check=naming("item 5")):
         map_in_threads(work, range(10_000), threads)
     assert len(done) < 10_000
     assert threading.active_count() == before
@@ -44,12 +45,12 @@ def test_map_in_threads_failing_progress_arrives_too() -> None:
     def progress(n: int) -> None:
         raise RuntimeError("no screen")
 
-    with pytest.raises(RuntimeError, match="no screen"):
+    with pytest.raises(RuntimeError, check=naming("no screen")):
         map_in_threads(str, [1, 2, 3], 2, progress)
 
 
 def test_map_in_threads_number_of_threads() -> None:
     assert threads_for(None) >= 1
     assert threads_for(3) == 3
-    with pytest.raises(ConfigError, match="threads must be at least 1, got 0"):
+    with pytest.raises(ConfigError, check=naming("threads", "got 0")):
         threads_for(0)

@@ -7,6 +7,7 @@ import pytest
 
 from ragbench.base.errors import ModelError
 from ragbench.models.folder import ModelFolder, Settings, read_settings
+from tests.naming import naming
 
 
 def settings(root: Path, **files: object) -> Settings:
@@ -45,7 +46,7 @@ def test_model_settings_pooling_in_both_spellings(tmp_path: Path, config: object
     ],
 )
 def test_model_settings_other_poolings_are_refused(tmp_path: Path, config: object) -> None:
-    with pytest.raises(ModelError, match="cannot be run with onnxruntime: use one of cls, mean, max, lasttoken"):
+    with pytest.raises(ModelError, check=naming("cls, mean, max, lasttoken")):
         settings(tmp_path, **{"1_Pooling__config": config})
 
 
@@ -71,10 +72,10 @@ def test_model_settings_lowest_stated_limit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True])
 def test_model_settings_limit_must_be_a_number_of_tokens(tmp_path: Path, limit: object) -> None:
-    with pytest.raises(ModelError, match=r"max_tokens in .* must be a whole number"):
+    with pytest.raises(ModelError, check=naming("max_tokens")):
         settings(tmp_path, ragbench={"max_tokens": limit})
 
 
 def test_model_settings_unknown_key_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="unknown key 'poling'"):
+    with pytest.raises(ModelError, check=naming("'poling'")):
         settings(tmp_path, ragbench={"poling": "cls"})

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.models.texts import check_texts
+from tests.naming import naming
 
 
 @given(st.lists(st.text()))
@@ -25,5 +26,5 @@ def test_halves_that_belong_together_become_one_character() -> None:
 def test_texts_says_what_is_wrong() -> None:
     with pytest.raises(TypeError, match="got str: put the text in a list"):
         check_texts("one text")
-    with pytest.raises(TypeError, match="got NoneType at position 1"):
+    with pytest.raises(TypeError, check=naming("NoneType", "position 1")):
         check_texts(["a", None])  # type: ignore[list-item]

@@ -5,6 +5,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.search.stages.calibrate import CalibrateByCurve
+from tests.naming import naming
 
 X, Y = (0.01, 0.02, 0.04), (0.0, 0.2, 1.0)
 
@@ -32,7 +33,5 @@ def test_calibration_curve_of_a_source_without_hits_is_lowest(state) -> None:
 
 def test_calibration_curve_names_a_source_that_is_not_searched(state) -> None:
     stage = CalibrateByCurve(X, Y, best_of="dense", best_x=(0.6,), best_y=(0.2,))
-    with pytest.raises(
-        ConfigError, match=r"calibration\.best_of names the source 'dense'.*name one of lexical or null"
-    ):
+    with pytest.raises(ConfigError, check=naming("calibration.best_of", "'dense'", "lexical")):
         stage([state(fused=[(1, 0.04)], lexical=[1])], None)

@@ -11,6 +11,7 @@ import ragbench
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.fit.tuning.report import Tuning
+from tests.naming import naming
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 ROWS = """text,relevant,split
@@ -52,7 +53,7 @@ def test_tuning_reports_winner_folds_and_test(tuning: Tuning) -> None:
 def test_tuning_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: Tuning, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"the verdict on this configuration is .*: add --force"):
         tuning.results.export(tmp_path / "bundle", arm="tuned")  # four topics show nothing
-    with pytest.raises(ConfigError, match=r"format must be one of ragbench, .*, got word"):
+    with pytest.raises(ConfigError, check=naming("format", "ragbench", "word")):
         tuning.results.export(tmp_path / "bundle", arm="tuned", format="word")
     written = tuning.results.export(tmp_path / "bundle", arm="tuned", force=True)
     assert written.out == tmp_path / "bundle" and written.caution is not None
@@ -70,7 +71,7 @@ def test_tuning_without_anything_better_there_is_no_tuned_arm(tuning: Tuning) ->
 
 
 def test_tuning_benchmark_may_be_given(benchmark_small: Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"tune\.folds=5 needs as many groups"):  # two topics to train with
+    with pytest.raises(ConfigError, check=naming("tune.folds=5")):  # two topics to train with
         ragbench.tune(
             "tune=[fuse]",
             "tune.starts=[]",

@@ -11,6 +11,7 @@ import ragbench
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.fit.tuning.objective import searchable
+from tests.naming import naming
 
 QUESTIONS = """text,relevant
 how do programs prove their identity,authentication.md
@@ -53,7 +54,7 @@ def test_nested_folds_judge(words: list[str], caplog) -> None:
 
 
 def test_tuning_folds_are_needed(words: list[str]) -> None:
-    with pytest.raises(ConfigError, match=r"tune\.folds=0 leaves nothing to judge by"):
+    with pytest.raises(ConfigError, check=naming("tune.folds=0")):
         ragbench.tune(*words, "tune.folds=0")
 
 
@@ -64,5 +65,5 @@ def test_searchable_hides_test_topics(opposed: Benchmark) -> None:
     seen, held_out = searchable(one)
     assert (held_out, {topic.split for topic in seen.topics}, len(seen.topics)) == (False, {"train"}, 24)
     many = replace(one, topics=tuple(replace(t, qid=f"{t.qid}-{n}") for n in range(5) for t in one.topics))
-    with pytest.raises(BenchmarkError, match=r"120 topics and no train and test halves: add data.resplit=13"):
+    with pytest.raises(BenchmarkError, check=naming("120 topics", "data.resplit=13")):
         searchable(many)

@@ -18,6 +18,7 @@ from ragbench.extras.ship.commands import serve
 from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.search_log import SearchLog
 from ragbench.extras.ship.serving.service import SearchService
+from tests.naming import naming
 
 QUERY = "how do programs prove their identity"
 
@@ -89,9 +90,9 @@ def test_log_loses_only_the_line_of_a_full_disk(tmp_path: Path, monkeypatch: pyt
 
 
 def test_log_that_cannot_be_written_is_refused_at_once_and_later_reported_once(tmp_path: Path, caplog) -> None:
-    with pytest.raises(ConfigError, match=r"a\.txt must be a \.jsonl file"):
+    with pytest.raises(ConfigError, check=naming("a.txt", ".jsonl")):
         SearchLog(tmp_path / "a.txt")
-    with pytest.raises(ConfigError, match="No such file"):
+    with pytest.raises(ConfigError, check=naming("a.jsonl")):
         SearchLog(tmp_path / "no" / "a.jsonl")
     (tmp_path / "logs").mkdir()
     log = SearchLog(tmp_path / "logs" / "a.jsonl")
