@@ -11,6 +11,8 @@ import pytest
 
 import ragbench
 from ragbench.benchmark.load import load as load_benchmark
+from ragbench.config import composition
+from ragbench.experiment.run import run
 from ragbench.export import measured_arm
 from ragbench.export.file_format import Written
 from ragbench.extras.engines import opened
@@ -55,3 +57,23 @@ def assert_measured_hits(loaded: Written, address: str, recommended: Results, qu
         for text in questions:
             hits = bundle.search(text, 3)
             assert (hits[0].docno if hits else None) == first.get(topics[text])
+
+
+def assert_filters_restrict(address: str | Path) -> None:
+    """An engine applies filters before it cuts: as many hits as asked for, none but those that pass."""
+    with ragbench.load(address) as bundle:
+        hits = bundle.search("identity", 5, filters={"category": "reference"})
+        assert len(hits) == 5
+        assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
+        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+
+
+def assert_live_scores(recommended: Results, results: Path, *overrides: str) -> None:
+    """A run over a live engine scores as the arm that it was exported from; `results` is where it is written."""
+    data = recommended.config(recommended.arms[0])["data"]
+    around = ["data=vault", f"data.corpus={data['corpus']}", f"data.queries={data['queries']}", "name=deployed"]
+    around += [f"paths.results={results}", "latency.enabled=false", "tracking.enabled=false"]
+    settings = composition.compose([*overrides, *around])
+    live = run([settings], load_benchmark(settings.config["data"]))
+    there, here = (measured_arm.find(arm.folder).quality["nDCG@10"] for arm in (live, recommended))
+    assert there == pytest.approx(here, abs=0.005)

@@ -3,8 +3,8 @@
 import os
 import subprocess
 import sys
-import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -111,19 +111,14 @@ def test_exceptions_of_java_become_ours() -> None:
 
 
 def test_other_threads_can_use_java_and_let_go_of_it() -> None:
-    parsed: list[int] = []
-
-    def work() -> None:
+    def work(number: int) -> int:
         with jvm.LOCK:
-            parsed.append(jvm.java("java.lang.Integer").parseInt("7"))
+            parsed = jvm.java("java.lang.Integer").parseInt(str(number))
         jvm.detach()
+        return parsed
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert parsed == [7] * 4
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(work, range(8))) == list(range(8))
 
 
 def test_java_leaves_no_file_outside_the_named_folders() -> None:

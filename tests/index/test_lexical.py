@@ -2,9 +2,9 @@
 
 import math
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -232,21 +232,14 @@ def test_lexical_many_segments_keep_the_order(
 
 def test_lexical_threads_get_what_one_thread_gets(index: LexicalIndex, queries: list[str]) -> None:
     expected = [index.search(query, 50) for query in queries]
-    wrong: list[str] = []
 
-    def work() -> None:
-        for _ in range(10):
-            wrong.extend(
-                query for query, ranking in zip(queries, expected, strict=True) if index.search(query, 50) != ranking
-            )
+    def work(_: int) -> list[object]:
+        rankings = [index.search(query, 50) for query in queries]
         jvm.detach()
+        return rankings
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    with ThreadPoolExecutor(4) as threads:
+        assert all(rankings == expected for rankings in threads.map(work, range(40)))
 
 
 # what is found --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import logging
 import sqlite3
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -73,11 +73,8 @@ def test_threads_share_one_store(path: Path) -> None:
         store.write(mine)
         assert store.read(list(mine)) == mine
 
-    threads = [threading.Thread(target=work, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))  # raises what a thread has raised
     assert store.read(list(VALUES)) == VALUES
 
 

@@ -15,10 +15,6 @@ import pytest
 
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError
-from ragbench.benchmark.load import load as load_benchmark
-from ragbench.config import composition
-from ragbench.experiment.run import run
-from ragbench.export import measured_arm
 from ragbench.export.write import write
 from ragbench.extras.engines import opened, opensearch
 from ragbench.extras.engines.opened import EngineRefresher
@@ -26,7 +22,13 @@ from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngin
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
-from tests.export.scores import assert_measured_hits, by_chunk, scores_alike
+from tests.export.scores import (
+    assert_filters_restrict,
+    assert_live_scores,
+    assert_measured_hits,
+    by_chunk,
+    scores_alike,
+)
 from tests.extras.engines.opensearch_server import OpenSearchServer
 
 WRITES = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
@@ -70,21 +72,11 @@ def test_sources_score_as_in_sqlite(loaded, server, recommended, questions, tmp_
 
 
 def test_filters_restrict_the_search_itself(loaded, server) -> None:
-    with ragbench.load(f"{server.address}/notes") as bundle:
-        hits = bundle.search("identity", 5, filters={"category": "reference"})
-        assert len(hits) == 5
-        assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
-        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+    assert_filters_restrict(f"{server.address}/notes")
 
 
 def test_live_engine_scores_as_measured(loaded, server, recommended, workplace: Path) -> None:
-    data = recommended.config(recommended.arms[0])["data"]
-    around = ["data=vault", f"data.corpus={data['corpus']}", f"data.queries={data['queries']}"]
-    around += [f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false", "name=deployed"]
-    settings = composition.compose(["live=engine", f"live.engine={server.address}/notes", *around])
-    results = run([settings], load_benchmark(settings.config["data"]))
-    there, here = (measured_arm.find(arm.folder).quality["nDCG@10"] for arm in (results, recommended))
-    assert there == pytest.approx(here, abs=0.005)
+    assert_live_scores(recommended, workplace, "live=engine", f"live.engine={server.address}/notes")
 
 
 @pytest.mark.slow

@@ -23,13 +23,12 @@ from ragbench.base.errors import BundleError, ConfigError, without_secret
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config import composition
 from ragbench.experiment.run import run
-from ragbench.export import measured_arm
 from ragbench.export.write import write
 from ragbench.extras.engines import opened, postgres, postgres_schema, words
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.ship import address
 from ragbench.extras.ship.verify import verify
-from tests.export.scores import assert_measured_hits, scores_alike
+from tests.export.scores import assert_filters_restrict, assert_live_scores, assert_measured_hits, scores_alike
 from tests.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="install ragbench[postgres]")
@@ -129,11 +128,7 @@ def test_search_function_answers_psql(notes: str) -> None:
 
 @pytest.mark.slow
 def test_filters_restrict_the_search_itself(notes: str) -> None:
-    with ragbench.load(notes) as bundle:
-        hits = bundle.search("identity", 5, filters={"category": "reference"})
-        assert len(hits) == 5
-        assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
-        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+    assert_filters_restrict(notes)
 
 
 @pytest.mark.slow
@@ -236,19 +231,8 @@ def test_load_with_a_loss_leaves_the_old_data(own: str, recommended) -> None:
     assert version(own) == before
 
 
-def test_live_postgres_scores_as_measured(notes: str, recommended, handbook_folder: Path, workplace: Path) -> None:
-    own = measured_arm.find(recommended.folder)
-    around = [
-        *(
-            "data=vault",
-            f"data.corpus={handbook_folder / 'notes'}",
-            f"data.queries={handbook_folder / 'questions.csv'}",
-        ),
-        *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
-    ]
-    settings = composition.compose(["live=postgres", f"live.engine='{notes}'", "name=deployed", *around])
-    results = run([settings], load_benchmark(settings.config["data"]))
-    assert measured_arm.find(results.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
+def test_live_postgres_scores_as_measured(notes: str, recommended, workplace: Path) -> None:
+    assert_live_scores(recommended, workplace, "live=postgres", f"live.engine='{notes}'")
 
 
 @pytest.mark.slow

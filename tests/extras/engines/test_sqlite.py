@@ -24,8 +24,6 @@ import ragbench
 from ragbench.base.errors import BundleError
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.commands import cli
-from ragbench.config import composition
-from ragbench.experiment.run import run
 from ragbench.export import measured_arm
 from ragbench.export.write import write
 from ragbench.extras.engines import opened, sqlite, words
@@ -34,6 +32,7 @@ from ragbench.extras.engines.plan import Plan
 from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import folder_of
+from tests.export.scores import assert_filters_restrict, assert_live_scores
 
 pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
 ROOT = Path(__file__).parents[3]
@@ -90,11 +89,7 @@ def test_sources_score_as_in_the_index(written, recommended) -> None:
 
 
 def test_filters_restrict_the_search_itself(written) -> None:
-    with ragbench.load(written.out) as bundle:
-        hits = bundle.search("identity", 5, filters={"category": "reference"})
-        assert len(hits) == 5
-        assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
-        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+    assert_filters_restrict(written.out)
 
 
 def test_verify_fails_for_changed_content(file: Path) -> None:
@@ -201,19 +196,8 @@ def test_file_overwritten_in_place_is_one_sentence(file: Path, tmp_path: Path) -
     assert "database disk image is malformed" in ended.stdout
 
 
-def test_live_sqlite_scores_as_measured(written, recommended, handbook_folder: Path, workplace: Path) -> None:
-    own = measured_arm.find(recommended.folder)
-    around = [
-        *(
-            "data=vault",
-            f"data.corpus={handbook_folder / 'notes'}",
-            f"data.queries={handbook_folder / 'questions.csv'}",
-        ),
-        *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
-    ]
-    settings = composition.compose(["live=sqlite", f"live.engine={written.out}", "name=deployed", *around])
-    results = run([settings], load_benchmark(settings.config["data"]))
-    assert measured_arm.find(results.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
+def test_live_sqlite_scores_as_measured(written, recommended, workplace: Path) -> None:
+    assert_live_scores(recommended, workplace, "live=sqlite", f"live.engine={written.out}")
 
 
 @pytest.mark.slow

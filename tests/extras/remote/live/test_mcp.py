@@ -13,23 +13,17 @@ from ragbench.extras.remote.live.client import RequestFailed
 PROGRAM = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
 
 
-def test_tool_is_called_over_one_connection() -> None:
-    ask = mcp.asking(PROGRAM, "search", {"query": "{query}", "limit": "{depth}"}, 30)
+@pytest.mark.parametrize("server", ["program", "address"])
+def test_tool_is_called_over_one_connection(server: str, mcp_address: str) -> None:
+    ask = mcp.asking(
+        PROGRAM if server == "program" else mcp_address, "search", {"query": "{query}", "limit": "{depth}"}, 30
+    )
     assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
     assert len(ask("lamps", 3)["notes"]) == 3
     with pytest.raises(RequestFailed) as raised:
         ask("fail", 3)
     assert "no such index" in str(raised.value)
     assert not raised.value.again
-
-
-def test_tool_is_called_over_an_address(mcp_address: str) -> None:
-    ask = mcp.asking(mcp_address, "search", {"query": "{query}", "limit": "{depth}"}, 30)
-    assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
-    assert len(ask("lamps", 2)["notes"]) == 2
-    with pytest.raises(RequestFailed) as error:
-        ask("fail", 3)
-    assert "no such index" in str(error.value)
 
 
 def test_text_that_is_json_is_read() -> None:
