@@ -28,7 +28,7 @@ def test_ranking_ignores_the_order_given(scores: dict[int, float], chance) -> No
 
 def test_ranking_is_read_only() -> None:
     ranking = Ranking.of([1, 2], [0.1, 0.2])
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="read-only"):
         ranking.chunks[0] = 7
 
 

@@ -16,7 +16,7 @@ from ragbench.boundary.paths import inside, regular_file
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "a/../../x", "a\0b", "", "  ", "C:\\x", "\\\\host\\x", "..\\x", "x" * 300, "a\nb"]
 )
-def test_path_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+def test_path_that_no_folder_can_hold_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BoundaryError):
         inside(tmp_path, name)
 

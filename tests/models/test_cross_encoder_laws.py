@@ -59,9 +59,9 @@ def test_cross_encoder_long_pair_is_cut_at_the_end_of_its_longer_text(model: Cro
 
 @pytest.mark.parametrize("passages", ["one string", [None], ["fine", 3]])
 def test_cross_encoder_anything_but_strings_is_refused(model: CrossEncoder, passages: object) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="a model takes a sequence of strings, got"):
         model.score(QUERY, passages)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="a model takes a sequence of strings, got"):
         model.score(None, PASSAGES)  # type: ignore[arg-type]
 
 

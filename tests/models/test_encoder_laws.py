@@ -80,7 +80,7 @@ def test_encoder_half_a_surrogate_pair_becomes_the_replacement_character(encoder
 
 @pytest.mark.parametrize("texts", ["one string", b"bytes", [None], ["fine", 3], [b"bytes"]])
 def test_encoder_anything_but_strings_is_refused(encoder: Encoder, texts: object) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="a model takes a sequence of strings, got"):
         encoder.encode_passages(texts)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="a model takes a sequence of strings, got"):
         encoder.encode_queries(texts)  # type: ignore[arg-type]

@@ -113,9 +113,9 @@ def test_init_takes_what_suits_notes_in_another_language(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main(["init", str(GERMAN / "vault"), "--queries", str(GERMAN / "queries.csv"), "--yes"]) == 0
-    said = capsys.readouterr().out
-    assert "mostly German" in said
-    assert "for German: index.lexical.analyzer=german, index.encoder.name=multilingual-e5-small" in said
+    printed = capsys.readouterr().out
+    assert "mostly German" in printed
+    assert "for German: index.lexical.analyzer=german, index.encoder.name=multilingual-e5-small" in printed
     written = yaml.safe_load((tmp_path / "ragbench.yaml").read_text())
     assert written["index.lexical.analyzer"] == "german"
     recommended = composition.compose(["exp=recommended"]).config["index"]
