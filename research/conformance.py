@@ -75,8 +75,6 @@ def document(requirements: Sequence[Requirement]) -> str:
         _INTRODUCTION,
         f"{len(states)} requirements: {states.count('done')} done, {states.count('differs')} differ.",
         _by_seed(requirements),
-        "## Groups",
-        _groups(requirements),
         "## Differences",
         "In italics what a source document requires, then what ragbench does, and why.",
         _differences(requirements),
@@ -129,16 +127,6 @@ def has_evidence(differs: str) -> bool:
     """Whether a reason has a figure, or quotes what contradicts the requirement; names such as P1 are not figures."""
     plain = re.sub(r"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+", "", differs)
     return bool(re.search(r"\d", plain) or re.search(r'"[^"]+"', plain))
-
-
-def _groups(requirements: Sequence[Requirement]) -> str:
-    """A row for each group of requirements: how many are done and how many differ."""
-    lines = ["| requirements | source | done | differ |", "| --- | --- | ---: | ---: |"]
-    for title in dict.fromkeys(row.section for row in requirements):
-        rows = [row for row in requirements if row.section == title]
-        states = [row.state for row in rows]
-        lines.append(f"| {title} | {rows[0].seed} | {states.count('done')} | {states.count('differs')} |")
-    return "\n".join(lines)
 
 
 def _differences(requirements: Sequence[Requirement]) -> str:
