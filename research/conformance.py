@@ -113,7 +113,7 @@ def _by_seed(requirements: Sequence[Requirement]) -> str:
         lines.append(f"| {seed} | {len(states)} | {' | '.join(shares)} | {wrong} |")
     return "\n".join(
         [
-            "An independent reader listed 425 requirements, and each row below covers some. One of them is done if all",
+            "An independent reader listed 425 requirements, and each row of the file covers some. One is done if all",
             "that cover it are. A difference is *reasoned* if a figure or a quotation gives its reason.",
             "",
             "| source | requirements | done as written | done or reasoned | wrong or missing |",
