@@ -247,6 +247,7 @@ def write_results():
         p95_ms: dict[str, float] | None = None,
         passages: dict[str, list[float]] | None = None,
         recalls: dict[str, list[float]] | None = None,
+        latency_enabled: bool = True,
     ) -> Path:
         made, frames, latency = store.RunFolder(folder), [], pd.DataFrame({"arm": [], "stage": []})
         qids = sorted({f"q{n}" for values in arms.values() for n in range(len(values))})
@@ -277,6 +278,7 @@ def write_results():
         final = {
             **record,
             "arms": list(arms),
+            "latency": {"enabled": latency_enabled},
             "parameters": {arm: {} for arm in arms},
             "topics": max(map(len, arms.values())),
         }

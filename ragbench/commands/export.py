@@ -65,11 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="maximum nDCG@10 loss of a translation without --force (default 0.005)",
     )
-    parser.add_argument(
-        "--allow-unknown-latency",
-        action="store_true",
-        help="export a significantly better arm whose latency is unknown",
-    )
     parser.add_argument("--without-index", action="store_true", help="write a bundle without its index")
     parser.add_argument(
         "--self-contained",
@@ -97,7 +92,6 @@ def main(arguments: argparse.Namespace) -> int:
             force=arguments.force,
             on_expectation=arguments.accept_predicted,
             max_loss=arguments.max_loss,
-            allow_unknown_latency=arguments.allow_unknown_latency,
             include_index=not arguments.without_index,
             self_contained=arguments.self_contained,
         )

@@ -400,8 +400,6 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
             raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])
     fields = (field.name for field in dataclasses.fields(Basics) if field.name in config)
     basics = build(Basics, {name: config[name] for name in fields}, "")
-    if basics.primary is not None and basics.primary not in basics.measures:
-        raise Refused("", "primary", f"must be one of measures, got {shown(basics.primary)}: add it to measures")
     for group in known.defaults:
         if choices.get(group, OFF) == OFF and config.get(group):
             _check_unused(config[group], group, known)

@@ -35,7 +35,8 @@ class Basics(Validated):
     name: Name | None = None  # name of the run; the experiment's name, or the overrides, when null
     split: Annotated[str, one_of(*_SPLITS)] = "test"  # queries to evaluate: train, test or all
     seed: Seed = 13
-    # the document measure of the verdicts; nDCG@10, or the first of `measures` when null
+    # the measure of the verdicts, of documents and passages: any of ir_measures, or Recall@2000tokens (recall within so
+    # many tokens); nDCG@10, or the first of `measures` when null
     primary: Name | None = None
     # run without relevance judgments: measures latency and collects results for `ragbench data pool`
     allow_unjudged: bool = False

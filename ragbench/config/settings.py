@@ -79,8 +79,8 @@ class Settings:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures asked for."""
-        return tuple(str(measure) for measure in self.config["measures"])
+        """The measures asked for, with the primary one; recall within tokens is always measured."""
+        return measures.with_primary(self.config["measures"], self.config.get("primary"))
 
     @property
     def context_tokens(self) -> int:

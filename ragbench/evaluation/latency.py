@@ -14,7 +14,8 @@ import itertools
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from ragbench.base import query_cache
 from ragbench.base.bounds import Count, Natural, Seed, Validated
+from ragbench.base.errors import LiveError
 from ragbench.base.options import section
 from ragbench.base.progress import task_ticks, track
 from ragbench.base.types import Query
@@ -118,15 +120,23 @@ def measure(
     queries: Sequence[Query],
     spec: LatencySpec,
     again: bool = True,
+    failed: dict[str, str] | None = None,
 ) -> dict[str, Timing]:
-    """Time every arm over a seeded sample of the queries; `again`: also ask up to `_MOST_AGAIN` of them again."""
+    """Time every arm over a seeded sample of the queries; `again`: also ask up to `_MOST_AGAIN` of them again.
+
+    With `failed`, a live search that does not answer is not timed: `failed` receives its error by the arm's name.
+    """
     chance = random.Random(spec.seed)
     sample = list(queries) if len(queries) <= spec.queries else chance.sample(list(queries), spec.queries)
     from threadpoolctl import threadpool_limits
 
     tick = task_ticks("timing queries", spec.rounds * len(sample) * len(arms))
     with threadpool_limits(limits=spec.threads):
-        fresh = _without_caches(arms, sample[: spec.warmup], spec.threads)
+        fresh = _without_caches(arms, spec.threads)
+        for arm in list(fresh):
+            with _no_failure(arm, fresh, failed):
+                for query in track("warming up", sample[: spec.warmup]):
+                    arm.pipeline([query], arm.index)
         times: dict[str, dict[str, list[list[float]]]] = {arm.name: defaultdict(list) for arm in fresh}
         waited: dict[str, list[float]] = {arm.name: [] for arm in fresh}
         searches = sample * spec.rounds
@@ -135,14 +145,15 @@ def measure(
         for number, query in enumerate(searches):
             for arm in chance.sample(fresh, len(fresh)):
                 variant, of_arm = mutator.of(query), times[arm.name]
-                waited_before = waited_ms()
-                new = time_new(arm, variant)
-                waited[arm.name].append(min(waited_ms() - waited_before, new[-1]))
-                of_arm["samples_ms"].append(new)
-                if number in repeated:
-                    of_arm["new_ms"].append(new)
-                    of_arm["known_ms"].append(time_new(arm, variant))
-                    of_arm["again_ms"].append(time_query(arm, variant))
+                with _no_failure(arm, fresh, failed):
+                    waited_before = waited_ms()
+                    new = time_new(arm, variant)
+                    waited[arm.name].append(min(waited_ms() - waited_before, new[-1]))
+                    of_arm["samples_ms"].append(new)
+                    if number in repeated:
+                        of_arm["new_ms"].append(new)
+                        of_arm["known_ms"].append(time_new(arm, variant))
+                        of_arm["again_ms"].append(time_query(arm, variant))
                 tick(1)
     qids = tuple(query.qid for query in searches)
     timings = {}
@@ -156,6 +167,18 @@ def measure(
     return timings
 
 
+@contextmanager
+def _no_failure(arm: Arm, timed: list[Arm], failed: dict[str, str] | None) -> Iterator[None]:
+    """Remove an arm from those that are timed if it is a live search and does not answer; its error into `failed`."""
+    try:
+        yield
+    except LiveError as error:
+        if failed is None:
+            raise
+        failed[arm.name] = str(error)
+        timed.remove(arm)
+
+
 def _column(name: str, stage: Stage) -> str:
     """The name of a stage, marked for a live search elsewhere: its time includes the network."""
     return f"{name} (end to end)" if stage.outside and not stage.in_process else name
@@ -166,14 +189,12 @@ def _ask(name: str, stage: Stage, states: Sequence[QueryState], index: Index) ->
     return stage.ask(states, index)
 
 
-def _without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
-    """The arms with models that read no cache on disk, warmed up with some queries."""
+def _without_caches(arms: Sequence[Arm], threads: int) -> list[Arm]:
+    """The arms with models that read no cache on disk, and all parts of the index that they need in memory."""
     bare = {id(arm.index.models): arm.index.models.uncached(threads) for arm in arms}
     fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(bare[id(arm.index.models)])) for arm in arms]
     for arm in fresh:
         arm.index.prepare(arm.pipeline.needs)
-        for query in track("warming up", warmup):
-            arm.pipeline([query], arm.index)
     return fresh
 
 

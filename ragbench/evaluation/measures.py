@@ -285,6 +285,18 @@ def _parsed(name: str) -> Measure:
     return measure
 
 
+def tokens_of(name: str) -> int | None:
+    """The token budget of a measure such as `Recall@2000tokens`; None for any other measure."""
+    number = name.removeprefix("Recall@").removesuffix("tokens")
+    return int(number) if name == f"Recall@{number}tokens" and number.isdecimal() and int(number) else None
+
+
+def with_primary(names: Iterable[Any], primary: Any) -> tuple[str, ...]:
+    """The measures of documents to compute by `evaluate`: `names`, and the primary one unless it is of tokens."""
+    added = () if primary is None or tokens_of(str(primary)) else (str(primary),)
+    return tuple(dict.fromkeys((*map(str, names), *added)))
+
+
 def check(names: Iterable[str]) -> None:
     """Raise ConfigError for a measure that cannot be computed, before any work starts."""
     for name in names:

@@ -9,7 +9,7 @@ Parts are the judged sections of a topic; where it has none, its quotes, each of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,16 +17,20 @@ from typing import TYPE_CHECKING
 from ragbench.base.progress import track
 from ragbench.evaluation.measures import (
     DEPTH,
+    DOCUMENT,
     PASSAGE,
     PRIMARY,
     UNJUDGED,
     Gains,
+    decreasing,
     has_nonrelevant_judgments,
     if_useful,
     ndcg,
     ndcg_if_useful,
+    tokens_of,
     typical_gains,
 )
+from ragbench.evaluation.measures import evaluate as measure_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,35 +104,79 @@ class Passages:
         return [self.covered([unit], quotes) for unit in units]
 
 
-def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
+def evaluate(
+    states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int, primary: str = PRIMARY
+) -> pd.DataFrame:
     """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within token budgets.
 
     The budgets are `_BUDGETS` and `budget`. Only of topics with a relevant part. `Unjudged@10` counts hits that cover
-    no judged part.
+    no judged part. `primary` is measured, too: as any measure of passages, or as the recall within tokens, which is
+    then also measured of documents.
     """
     import pandas as pd
 
-    answers = [_answer(state, passages, benchmark, budget) for state in track("measuring passages", states)]
+    primary_tokens = tokens_of(primary)
+    budgets = {*_BUDGETS, budget, *([primary_tokens] if primary_tokens else [])}
+    answers = [_answer(state, passages, benchmark, budgets) for state in track("measuring passages", states)]
     judged = [answer for answer in answers if answer is not None]
-    typical = typical_gains([answer.gains for answer in judged])
+    typical = typical_gains([answer.gains[:DEPTH] for answer in judged])
     bounded = has_nonrelevant_judgments(benchmark.section_qrels.get(answer.qid, {}) for answer in judged)
     rows = []
     for answer in judged:
         values = {
             PRIMARY: ndcg(answer.gains, answer.ideal),
-            UNJUDGED: sum(gain is None for gain in answer.gains) / DEPTH,
+            UNJUDGED: sum(gain is None for gain in answer.gains[:DEPTH]) / DEPTH,
             TOKENS: float(answer.tokens),
             **{recall_within(tokens): recall for tokens, recall in answer.recalls.items()},
         }
         if bounded:
             values[if_useful(PRIMARY)] = ndcg_if_useful(answer.gains, answer.ideal, typical)
         rows += [(answer.qid, PASSAGE, measure, value) for measure, value in values.items()]
+    if primary_tokens:
+        rows += _document_recalls(states, passages, benchmark, primary_tokens)
+    elif primary != PRIMARY:
+        rows += _by_hits(judged, primary)
     return pd.DataFrame(rows, columns=["qid", "level", "measure", "value"])
+
+
+_Row = tuple[str, str, str, float]
+
+
+def _document_recalls(
+    states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, tokens: int
+) -> Iterator[_Row]:
+    """The share of the grades of the relevant documents that the hits within a token budget belong to."""
+    for state in states:
+        qid = state.query.qid
+        relevant = {docno: grade for docno, grade in benchmark.document_qrels.get(qid, {}).items() if grade > 0}
+        if relevant:
+            reached = {passages.table.docno(chunk) for chunk in passages.within(state, tokens)}
+            share = sum(relevant.get(docno, 0) for docno in reached) / sum(relevant.values())
+            yield qid, DOCUMENT, recall_within(tokens), share
+
+
+def _by_hits(answers: Sequence[_Answer], measure: str) -> list[_Row]:
+    """A measure of hits: each is a document of its own with its gain as grade, as are the units that were not found."""
+    run: dict[str, list[tuple[str, float]]] = {}
+    qrels: dict[str, dict[str, int]] = {}
+    for answer in answers:
+        names = [f"hit-{rank}" for rank in range(len(answer.gains))]
+        run[answer.qid] = decreasing((name, -float(rank)) for rank, name in enumerate(names))
+        qrels[answer.qid] = {
+            name: int(gain) for name, gain in zip(names, answer.gains, strict=True) if gain is not None
+        }
+        missing = sorted(answer.ideal)
+        for gain in sorted(filter(None, answer.gains)):
+            missing.remove(next((grade for grade in missing if grade >= gain), missing[-1]))
+        qrels[answer.qid] |= {f"missing-{number}": int(grade) for number, grade in enumerate(missing)}
+    frame = measure_run(run, qrels, [measure])
+    frame = frame[frame["measure"] == measure]
+    return [(str(qid), PASSAGE, measure, float(value)) for qid, value in zip(frame["qid"], frame["value"], strict=True)]
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """Gains of the first ten hits (None: unjudged) and of the ideal order, tokens, recall by budget."""
+    """Gains of the hits (None: unjudged) and of the ideal order, tokens of the first ten, recall by budget."""
 
     qid: str
     gains: Gains
@@ -137,7 +185,7 @@ class _Answer:
     recalls: Mapping[int, float]
 
 
-def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget: int) -> _Answer | None:
+def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budgets: Iterable[int]) -> _Answer | None:
     """None for a topic without a relevant part."""
     qid = state.query.qid
     grades: _Grades = benchmark.section_qrels.get(qid, {})
@@ -150,7 +198,7 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
     docnos = sorted({part.rpartition("#")[0] for part in relevant})
     gains: list[float | None] = []
     covered: set[str] = set()
-    within: dict[int, set[str]] = {tokens: set() for tokens in sorted({*_BUDGETS, budget})}
+    within: dict[int, set[str]] = {tokens: set() for tokens in sorted(budgets)}
     spent, tokens = 0, 0
     chunks = state.fused.chunks.tolist() if state.fused is not None else []
     for rank, chunk in enumerate(chunks):
@@ -160,10 +208,8 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
         parts = passages.covered(returned, quotes) & set(grades)
         if rank < DEPTH:
             tokens += length
-            gains.append(max((max(0, grades[part]) for part in parts - covered), default=0.0 if parts else None))
-            covered |= parts
-        elif spent > max(within):
-            break
+        gains.append(max((max(0, grades[part]) for part in parts - covered), default=0.0 if parts else None))
+        covered |= parts
         for limit, fitting in within.items():
             if spent <= limit:
                 fitting |= parts

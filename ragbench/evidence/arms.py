@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation.machine import share_lost
-from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, has_enough_judgments, if_useful
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, has_enough_judgments, if_useful
 from ragbench.evaluation.passages import recall_within
-from ragbench.evidence.cost import RECORDED, Cost, Times, cost
+from ragbench.evidence.cost import END_TO_END, RECORDED, TURNED_OFF, Cost, Times, cost
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison, Contrast
 from ragbench.evidence.verdict import Level, Verdict, judge
@@ -55,14 +55,16 @@ class Arm:
     """One arm: values by level and qid, samples of its time, its configuration.
 
     `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
-    `recorded`: its hits are those of a run file, which cannot be timed. `secondary`: values of passages by measure.
+    `latency_off`: why its latency does not count, such as `RECORDED`; `failed`: why timing it failed. `secondary`:
+    values of passages by measure.
     """
 
     levels: Mapping[str, _Values]
     useful: Mapping[str, _Values] = field(default_factory=dict)
     times: Times | None = None
     config: Mapping[str, Any] | None = None
-    recorded: bool = False
+    latency_off: str = ""
+    failed: str = ""
     secondary: Mapping[str, _Values] = field(default_factory=dict)
 
 
@@ -107,7 +109,9 @@ class Arms:
             str(name): replace(machine, samples=samples, elsewhere=_is_elsewhere(configs[str(name)]))
             for name, samples in timed.items()
         }
-        names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
+        turned_off = "" if (measured.record.get("latency") or {}).get("enabled", True) else TURNED_OFF
+        failed = measured.record.get("untimed") or {}
+        names = {DOCUMENT: policy.measure, PASSAGE: policy.of_passages}
         useful = {level: if_useful(measure) for level, measure in names.items()}
 
         def by_level(arm: str, names: Mapping[str, str]) -> dict[str, _Values]:
@@ -127,8 +131,9 @@ class Arms:
                 by_level(arm, useful),
                 times.get(arm),
                 config,
-                _live_class(config) == "LiveRun",
-                {recall: recalls[arm]} if recalls[arm] else {},
+                RECORDED if _live_class(config) == "LiveRun" else turned_off,
+                str(failed.get(arm, "")),
+                {recall: recalls[arm]} if recalls[arm] and recall != policy.of_passages else {},
             )
             for arm, config in configs.items()
         }
@@ -142,7 +147,7 @@ class Arms:
     def levels(self) -> dict[str, str]:
         """The levels that every arm was measured at, with the measure of each; documents always."""
         shared = set.intersection(*(set(arm.levels) for arm in self.arms.values()))
-        measures = {DOCUMENT: self.policy.measure, PASSAGE: PRIMARY}
+        measures = {DOCUMENT: self.policy.measure, PASSAGE: self.policy.of_passages}
         return {level: measure for level, measure in measures.items() if level in shared or level == DOCUMENT}
 
     def against(self, base: str | None = None) -> list[JudgedContrast]:
@@ -223,8 +228,13 @@ class Arms:
         times = {arm: arm_scores.times for arm, arm_scores in self.arms.items() if arm_scores.times is not None}
         sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
         budget_ms = self.policy.budget_ms(*sides)
-        if any(self.arms[arm].recorded for arm in contrast.weights):
-            return Cost(None, budget_ms, RECORDED)
+        involved = [self.arms[arm] for arm, weight in contrast.weights.items() if weight]
+        if reason := next((arm.latency_off for arm in involved if arm.latency_off), ""):
+            return Cost(None, budget_ms, reason, wanted=False)
+        if len({_is_elsewhere(arm.config or {}) for arm in involved}) > 1:
+            return Cost(None, budget_ms, END_TO_END, wanted=False)
+        if reason := next((arm.failed for arm in involved if arm.failed), ""):
+            return Cost(None, budget_ms, reason)
         return cost(contrast, times, budget_ms, self.policy.seed)
 
     def _qids(self) -> tuple[str, ...]:

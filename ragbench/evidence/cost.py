@@ -22,7 +22,7 @@ from ragbench.evidence.statistics import Contrast
 if TYPE_CHECKING:
     import pandas as pd
 
-_Axis = Literal["within", "over", "open"]
+_Axis = Literal["within", "over", "open", "off"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Cost:
     """The cost axis of a verdict. `budget_ms` is None without a limit, `added` None where nothing can be said.
 
     `unknown` says why not; `disturbed` how the machine was disturbed, which has widened the interval by `noise_ms` on
-    either side. `net`: time spent waiting for a CPU is subtracted. `queries` is the number that was timed.
+    either side. `net`: time spent waiting for a CPU is subtracted. `queries` is the number that was timed. `wanted` is
+    False where latency was turned off or does not apply.
     """
 
     added: _Added | None
@@ -61,12 +62,13 @@ class Cost:
     noise_ms: float = 0.0
     queries: int = 0
     net: bool = False
+    wanted: bool = True
 
     @property
     def axis(self) -> _Axis:
-        """Within, over, or open: not known, or the interval contains the budget."""
-        if self.budget_ms is None:
-            return "within"
+        """Within, over, open (not known, or the interval contains the budget), or off: quality alone decides."""
+        if self.budget_ms is None or not self.wanted:
+            return "off"
         if self.added is None or not self.added.has_interval:
             return "open"
         if self.added.low_ms > self.budget_ms:
@@ -79,6 +81,8 @@ class Cost:
         time = self.unknown if self.added is None else f"p95 {self.added.text}{self._noise}"
         if self.budget_ms is None:
             return f"{time}, no budget is set"
+        if not self.wanted:
+            return time
         if self.added is None:
             return f"{time}, the budget is +{self.budget_ms:g} ms"
         relation = {"within": "within", "over": "over", "open": "possibly over"}[self.axis]
@@ -91,6 +95,8 @@ class Cost:
             return "Compare like with like: serve a bundle (ragbench serve) and measure it with live=ragbench"
         if self.unknown == RECORDED:
             return "To include latency, measure the search instead of its run file: docs/measure-existing-search.md"
+        if self.unknown == TURNED_OFF:
+            return "To include latency: ragbench run --remeasure-latency @1"
         if self.disturbed:
             return "Measure latency again on a quieter machine: ragbench run --remeasure-latency @1"
         if self.added is not None and self.added.has_interval:
@@ -115,6 +121,8 @@ END_TO_END = "a live search is timed end to end including its network, a pipelin
 """Why the times of a live search and of a pipeline are not compared."""
 RECORDED = "a run file has no latencies"
 """Why nothing is known of the cost of an arm that was recorded."""
+TURNED_OFF = "latency was turned off (latency.enabled=false)"
+"""Why nothing is known of the cost of arms that were measured for their quality only."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +158,6 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
         return Cost(None, budget_ms)
     used = [times[arm] for arm in weights]
     machines = list(dict.fromkeys(times_of_arm.machine for times_of_arm in used))
-    if len({times_of_arm.elsewhere for times_of_arm in used}) > 1:
-        return Cost(None, budget_ms, END_TO_END)
     if len(machines) > 1:
         return Cost(None, budget_ms, f"the times are of different machines ({'; '.join(machines)}) and not compared")
     disturbed = next((times_of_arm.disturbed for times_of_arm in used if times_of_arm.disturbed), "")

@@ -47,6 +47,7 @@ class BudgetSpec(Validated):
 class Policy:
     """The confidence a difference needs, the size below which it does not matter, and what it may cost.
 
+    `measure` is that of documents, `of_passages` that of passages, the primary measure of the run.
     `exploratory`: arms were compared on these queries before (`ragbench.results.comparisons`), so nothing is adopted.
     """
 
@@ -55,6 +56,7 @@ class Policy:
     budget: BudgetSpec
     seed: int = 13
     exploratory: bool = False
+    of_passages: str = PRIMARY
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> Policy:
@@ -64,6 +66,7 @@ class Policy:
             build(StatisticsSpec, config["statistics"], "statistics"),
             build(BudgetSpec, config["budget"], "budget"),
             int(config["seed"]),
+            of_passages=primary(config),
         )
 
     def compare(self, candidates: ArrayLike, baselines: ArrayLike) -> list[Comparison]:
@@ -81,7 +84,7 @@ class Policy:
 
 
 def primary(config: Mapping[str, Any]) -> str:
-    """The document measure that verdicts use: `primary`, else nDCG@10, else the first measure listed."""
+    """The measure that verdicts use: `primary`, else nDCG@10, else the first measure listed."""
     names = [str(name) for name in config["measures"]]
     return str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0]))
 

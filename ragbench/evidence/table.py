@@ -26,15 +26,17 @@ _RECALL = "recall_"
 _FIELDS = {"effect": "difference", "p": "p_value", "mean": "mean_candidate", "baseline": "mean_baseline"}
 """The fields of a comparison that columns have another name for."""
 COLUMNS = Columns.of(
-    *(Column(name, text=True) for name in ("kind", "factor", "other", "verdict", "quality", "cost")),
+    *(Column(name, text=True) for name in ("kind", "factor", "other", "verdict", "judged_by", "quality", "cost")),
     *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in (*_OF_LEVEL, "useful")),
     *(f"{_RECALL}{name}" for name in _SECONDARY),
     *("standard_error", "latency_ms", "latency_low", "latency_high", "budget_ms"),
-    Column("reason", text=True),
+    *(Column(name, text=True) for name in ("untimed", "reason")),
 )
-"""`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, columns of
-documents have no prefix. Columns that begin with `recall_` are of the secondary measure, the recall of passages within
-`context_tokens`, a family of its own. `p` is adjusted for the family; NaN: not measured, or unknown."""
+"""`kind` is main or interaction; an interaction has no verdict. `judged_by`: `quality and latency`, or `quality` alone.
+
+Columns of passages begin with `passage_`, columns of documents have no prefix. Columns that begin with `recall_` are of
+the secondary measure, the recall of passages within `context_tokens`, a family of its own. `untimed` says why the added
+latency is not known. `p` is adjusted for the family; NaN: not measured, or unknown."""
 TYPES = Columns.of(Column("kind", text=True), "n", "few", Column("arm", text=True), "mean", "difference", "low", "high")
 """`few`: too few queries for a stable mean."""
 
@@ -49,8 +51,10 @@ def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
     (factor, *others), verdict = judged.contrast.factors, judged.verdict
     words = {
         "verdict": verdict.outcome,
+        "judged_by": verdict.judged_by,
         "quality": verdict.quality,
         "cost": verdict.cost.axis,
+        "untimed": "" if verdict.cost.added else verdict.cost.unknown,
         "reason": verdict.reason,
     }
     row: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """The verdict: two axes and one word that say what a comparison means for a decision.
 
-Quality is better, worse, equivalent or open; cost is within, over or open. Quality is judged at two levels, whole
+Quality is better, worse, equivalent or open; cost is within, over, open or off. Off means that latency was turned off
+or does not apply: quality alone decides. Quality is judged at two levels, whole
 documents and passages as the reader gets them. A change is better where one level is significantly better and the other
 is shown not to lose as much as the smallest effect that matters; otherwise what harms passages could be adopted for its
 documents, whenever there are too few queries to show the harm."""
@@ -29,7 +30,7 @@ QUALITY: Mapping[str, str] = {
 }
 UNPROVEN = "Not adopted: "
 """Begins the sentence on a significant gain at one level while the other may lose."""
-LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown"}
+LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown", "off": "not judged"}
 """The axes in words, as `QUALITY`."""
 
 
@@ -127,6 +128,11 @@ class Verdict:
     reason: str
     family: str = ""
 
+    @property
+    def judged_by(self) -> str:
+        """What decided: `quality and latency`, or `quality` alone."""
+        return "quality" if self.cost.axis == "off" else "quality and latency"
+
 
 def judge(
     levels: Mapping[str, Level], cost: Cost, smallest_effect: float, family: str = "", exploratory: bool = False
@@ -143,12 +149,13 @@ def judge(
     alike = {level.quality(smallest_effect) for level in judged_levels} == {quality}
     texts = "; ".join(level.text(smallest_effect, brief=alike) for level in judged_levels)
     within = f" ({family})" if family else ""
-    sentences = [f"Quality {QUALITY[quality]}: {texts}{within}.", f"Latency {LATENCY[cost.axis]}: {cost.text}."]
+    alone = ", so quality alone decides" if cost.axis == "off" else ""
+    sentences = [f"Quality {QUALITY[quality]}: {texts}{within}.", f"Latency {LATENCY[cost.axis]}{alone}: {cost.text}."]
     if quality == "open":
         sentences += _unproven(judged_levels, smallest_effect)
         if power := _power_sentence(judged_levels):
             sentences += [power, *_more_topics(judged_levels, smallest_effect)]
-    if quality in ("better", "equivalent") and cost.axis == "open":
+    if quality in ("better", "equivalent") and (cost.axis == "open" or not cost.wanted):
         sentences.append(f"{cost.remedy}.")
     if outcome == "confirm":
         sentences.append("Exploratory: confirm it on queries that no earlier comparison used.")
@@ -189,8 +196,8 @@ def _outcome(quality: _Quality, cost: Cost) -> _Outcome:
     if cost.axis == "over" or quality == "worse":
         return "reject"
     if quality == "better":
-        return "adopt" if cost.axis == "within" else "inconclusive"
-    return "equivalent" if quality == "equivalent" and cost.axis == "within" else "inconclusive"
+        return "inconclusive" if cost.axis == "open" else "adopt"
+    return "equivalent" if quality == "equivalent" and cost.axis != "open" else "inconclusive"
 
 
 def _more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:

@@ -111,7 +111,7 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
         shared.latency,
         shared.execution,
         shared.results,
-        digest([command, benchmark.digest, shared.split, shared.measures, [arm.key for arm in arms], *qids]),
+        digest([command, benchmark.digest, shared.split, shared.measures, measure, [arm.key for arm in arms], *qids]),
     )
 
 
@@ -126,7 +126,8 @@ class Run:
     """An experiment while its steps run: what each adds for those that follow.
 
     `quality` has a row for every arm, query and measure. `timings` are by arm, empty without latency; `machine` is its
-    state while they were taken. `cold` has the times of a first query by arm. `record` becomes experiment.json.
+    state while they were taken; `untimed` says why arms could not be timed. `cold` has the times of a first query by
+    arm. `record` becomes experiment.json.
     """
 
     plan: Plan
@@ -136,6 +137,7 @@ class Run:
     quality: pd.DataFrame | None = None
     timings: Mapping[str, Timing] = field(default_factory=dict)
     machine: Mapping[str, Any] | None = None
+    untimed: dict[str, str] = field(default_factory=dict)
     cold: Mapping[str, dict[str, float]] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
     measurements: Measurements | None = None

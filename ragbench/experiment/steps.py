@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import locations, plugins, progress
-from ragbench.base.errors import LiveError, RagbenchError
+from ragbench.base.errors import RagbenchError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, topic_area
@@ -21,6 +21,7 @@ from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
 from ragbench.evaluation import contexts, diagnosis, latency, measures, passages
 from ragbench.evaluation.machine import Watch
+from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution
 from ragbench.experiment.estimate import estimate
 from ragbench.experiment.plan import Plan, PlannedArm, Run
@@ -32,7 +33,7 @@ from ragbench.search.engine.hits import problems
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.search.engine.executor import Arm, Outcome
+    from ragbench.search.engine.executor import Outcome
 
 _LOG = logging.getLogger(__name__)
 
@@ -120,16 +121,17 @@ def _write_arm(
     import pandas as pd
 
     table, names = arm.index.chunks, file_names(benchmark)
-    context_tokens = arm.config["context_tokens"]
+    context_tokens, measure = arm.config["context_tokens"], primary(arm.config)
+    listed = measures.with_primary(arm.config["measures"], measure)
     frames = []
     for level in measures.levels(outcome.final, table, benchmark):
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
         folder.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
         if level.name == measures.DOCUMENT or level.qrels:
-            frames.append(level.evaluate(arm.config["measures"], benchmark.unanswerable))
+            frames.append(level.evaluate(listed, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
-    frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens))
+    frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens, measure))
     context = contexts.delivered(outcome.final, units, benchmark, context_tokens)
     frames.append(contexts.evaluate(context, context_tokens))
     filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
@@ -139,7 +141,7 @@ def _write_arm(
     folder.yaml("config.yaml", arm.config, sort_keys=True)
     folder.text("pipeline.txt", f"{arm.pipeline!r}\n")
     decided = Counter(note for state in outcome.final for note in state.notes)
-    folder.yaml(measurements.METADATA, {**_ir_metadata(arm, benchmark, surroundings), "notes": dict(decided)})
+    folder.yaml(measurements.METADATA, {**_ir_metadata(arm, benchmark, surroundings, listed), "notes": dict(decided)})
     folder.table(measurements.PER_QUERY, per_query)
     folder.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
     folder.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
@@ -148,13 +150,15 @@ def _write_arm(
     return per_query
 
 
-def _ir_metadata(arm: PlannedArm, benchmark: Benchmark, surroundings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _ir_metadata(
+    arm: PlannedArm, benchmark: Benchmark, surroundings: Mapping[str, Any], listed: Sequence[str]
+) -> Mapping[str, Any]:
     """The metadata that explains a run file (Breuer et al., ir_metadata, SIGIR 2022)."""
     return {
         "platform": {"software": {"libraries": {"python": surroundings["packages"]}}},
         "implementation": {"source": {"commit": (surroundings["git"] or {}).get("commit")}},
         "resources": {"artefacts": {a.kind: a.fingerprint for a in arm.artefacts}},
-        "research goal": {"evaluation": {"reported measures": arm.config["measures"]}},
+        "research goal": {"evaluation": {"reported measures": list(listed)}},
         "data": {"test collection": {"name": benchmark.name, "digest": benchmark.digest}},
         "method": {"pipeline": [{"stage": n, "parameters": plain(s)} for n, s in arm.pipeline]},
     }
@@ -165,7 +169,13 @@ def time_arms(run: Run) -> None:
     arms = [arm for arm in run.plan.arms.values() if not arm.pipeline.recorded]
     if not run.plan.latency.enabled or not arms:
         return
-    run.timings, run.machine = _time_arms(arms, run.plan)
+    with Watch() as watch:
+        run.timings = latency.measure(arms, _timed_queries(run.plan), run.plan.latency, failed=run.untimed)
+    run.machine = watch.record()
+    if run.machine["busy"]:
+        _LOG.warning(f"{run.machine['busy']}: latency CIs are wider to allow for it")
+    for name, reason in run.untimed.items():
+        _LOG.warning(f"the latency of '{name}' was not measured ({reason}); quality is complete")
     for name, timing in run.timings.items():
         run.folder.arm(name).table("latency.parquet", timing.frame())
 
@@ -182,23 +192,6 @@ def start_cold(run: Run) -> None:
         except RagbenchError as error:
             _LOG.warning(f"the cold start of '{arm.name}' was not measured ({error}); all other results are complete")
     run.cold = measured
-
-
-def _time_arms(arms: Sequence[Arm], planned: Plan) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
-    """The times of every arm, and how busy the machine was while they were taken."""
-    try:
-        with Watch() as watch:
-            timings = latency.measure(arms, _timed_queries(planned), planned.latency)
-    except LiveError as error:
-        if not any(arm.pipeline.in_process for arm in arms):
-            raise
-        raise LiveError(
-            f"{error}; latency is measured with reworded queries: answer any text, or measure quality only (quick=True)"
-        ) from error.__cause__
-    observed = watch.record()
-    if observed["busy"]:
-        _LOG.warning(f"{observed['busy']}: latency CIs are wider to allow for it")
-    return timings, observed
 
 
 def _timed_queries(planned: Plan) -> list[Query]:
@@ -257,6 +250,7 @@ def judge(run: Run) -> None:
         "seconds": round(time.time() - plan.started, 3),
         "environment": run.environment,
         "latency": plain(plan.latency),
+        "untimed": run.untimed,
         "machine": run.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "index_bytes": {name: sum(a.size_bytes for a in arm.artefacts) for name, arm in plan.arms.items()},

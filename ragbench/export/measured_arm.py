@@ -64,7 +64,8 @@ class MeasuredArm:
 class Evidence:
     """The outcome of an arm against its baseline, in one word and in one sentence.
 
-    `reason`: why it is not adopted, in a few words; `latency_unknown`: only its latency is unknown.
+    `reason`: why it is not adopted, in a few words; `latency_unknown`: only its latency is unknown. `latency_off`: why
+    quality alone decided, if it did.
     """
 
     gain: _Gain
@@ -72,6 +73,7 @@ class Evidence:
     baseline: str | None
     reason: str = ""
     latency_unknown: bool = False
+    latency_off: str = ""
 
     @property
     def needs_force(self) -> bool:
@@ -121,7 +123,8 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     sentence = f"Compared with {base} on {_topics(measured.results)}. {verdict.reason}"
     reason = verdict.cost.text if verdict.quality == "better" else f"{_LACKING[verdict.quality]} {base}"
     latency_unknown = verdict.quality == "better" and verdict.cost.axis == "open"
-    return Evidence(verdict.outcome, sentence, base, reason, latency_unknown)
+    latency_off = verdict.cost.text if verdict.cost.axis == "off" else ""
+    return Evidence(verdict.outcome, sentence, base, reason, latency_unknown, latency_off)
 
 
 def _topics(measurements: Measurements) -> str:
@@ -129,16 +132,13 @@ def _topics(measurements: Measurements) -> str:
     return "all queries" if split == "all" else f"the {split} queries"
 
 
-def require_gain(
-    verdict: Evidence, force: bool, allow_unknown_latency: bool = False, advice: Prediction | None = None
-) -> str | None:
-    """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`.
+def require_gain(verdict: Evidence, force: bool, advice: Prediction | None = None) -> str | None:
+    """A sentence for the export on what is not established, None if all is; ConfigError without a gain or `force`.
 
-    `allow_unknown_latency` is enough for an arm that is better if only its latency is unknown. `advice` replaces
-    `force` if the arm's own topics leave the gain open and it is predicted to be better.
+    `advice` replaces `force` if the arm's own topics leave the gain open and it is predicted to be better.
     """
     if not verdict.needs_force:
-        return None
+        return f"Adopted by quality alone: {verdict.latency_off}." if verdict.latency_off else None
     if force:
         if verdict.gain == "confirm":
             return "Exported with --force after an exploratory comparison: confirm it on unused queries."
@@ -146,12 +146,9 @@ def require_gain(
             return f"Exported with --force: significantly better, latency unknown: {verdict.reason}."
         return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.reason})."
     if verdict.latency_unknown:
-        if allow_unknown_latency:
-            return f"Exported with --allow-unknown-latency: significantly better, latency unknown: {verdict.reason}."
         raise ConfigError(
             f"the arm is significantly better than {verdict.baseline}, but its latency is unknown "
-            f"({verdict.reason}): run ragbench run --remeasure-latency @1, or use --allow-unknown-latency "
-            "(allow_unknown_latency=True in Python)"
+            f"({verdict.reason}): run ragbench run --remeasure-latency @1, or add --force (force=True in Python)"
         )
     if verdict.gain == "confirm":
         raise ConfigError(

@@ -29,7 +29,6 @@ def write(
     force: bool = False,
     on_expectation: bool = False,
     max_loss: float = MAX_LOSS,
-    allow_unknown_latency: bool = False,
     include_index: bool = True,
     self_contained: bool = False,
 ) -> Written:
@@ -41,7 +40,7 @@ def write(
     the system that will read the file, if its keys depend on it (None: the newest).
 
     Raises ConfigError for an unknown format or version and, without `force`, for an arm that is not significantly
-    better than `baseline` (default: the run's first arm), for unknown latency (unless `allow_unknown_latency`), or for
+    better than `baseline` (default: the run's first arm), for unknown latency, or for
     a translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
     bundle's folder exists.
     """
@@ -55,7 +54,7 @@ def write(
         raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(measured, baseline)
     advice = _advice(measured, evidence) if on_expectation and evidence.needs_force else None
-    caution = measured_arm.require_gain(evidence, force, allow_unknown_latency, advice)
+    caution = measured_arm.require_gain(evidence, force, advice)
     return form.write(measured, request, Context(evidence, caution))
 
 

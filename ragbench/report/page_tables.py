@@ -13,7 +13,7 @@ from ragbench.config.names import label
 from ragbench.evaluation import contexts
 from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
-from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PASSAGE, PRIMARY, SILENCE, UNPLACED
+from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PASSAGE, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS, recall_within
 from ragbench.evidence import best_arm
 from ragbench.report import evidence
@@ -125,7 +125,7 @@ def verdicts(results: Measurements) -> Table:
             _effect,
         ),
         PageColumn(
-            f"{PRIMARY}, passages",
+            f"{measure}, passages",
             "the same for passages as they are returned",
             lambda row: _effect(row, "passage_"),
             passages,
@@ -155,7 +155,7 @@ def best_configuration(results: Measurements) -> Table:
         PageColumn("Configuration", "", _text("arm")),
         PageColumn(f"{results.primary}, documents", "", _number("mean")),
         PageColumn(*head["best"].head, _share("best")),
-        PageColumn(f"{PRIMARY}, passages", "", _number("passage_mean"), passages),
+        PageColumn(f"{results.primary}, passages", "", _number("passage_mean"), passages),
         PageColumn(*head["passage_best"].head, _share("passage_best"), passages),
         PageColumn(*head["ruled_out_by"].head, _text("ruled_out_by", "word")),
         PageColumn(*head["more_topics"].head, _number("more_topics", 0)),
@@ -171,7 +171,8 @@ def arms(results: Measurements) -> Table:
     means = results.summary(by=()).set_index("arm")
     passages = results.summary(by=(), level=PASSAGE).set_index("arm")
     others = [name for name in (*_SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
-    context = [str(name) for name in passages.columns if name == TOKENS or str(name).startswith("Recall@")]
+    recalls = (str(name) for name in passages.columns if name == TOKENS or str(name).startswith("Recall@"))
+    context = [name for name in recalls if name != measure]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
     timed, memory = len(results.latency) > 0, results.peak_memory_mb
 
@@ -185,7 +186,7 @@ def arms(results: Measurements) -> Table:
     columns = (
         PageColumn(*ARMS["arm"].head, Cell),
         PageColumn(f"{measure}, documents", ARMS["documents"].note, of(means, measure)),
-        PageColumn(f"{PRIMARY}, passages", ARMS["passages"].note, of(passages, PRIMARY), len(passages) > 0),
+        PageColumn(f"{measure}, passages", ARMS["passages"].note, of(passages, measure), len(passages) > 0),
         PageColumn(*ARMS["p50"].head, of(total, "p50", 1), timed),
         PageColumn(*ARMS["p95"].head, p95, timed),
         *(PageColumn(name, _MEANING.get(name, ""), of(means, name)) for name in others),
@@ -342,7 +343,8 @@ def _proposal(row: _Row) -> Cell:
 
 
 def _verdict(row: _Row) -> Cell:
-    return Cell(f"{MARKS[row['verdict']]} {row['verdict']}", "", f"verdict {row['verdict']}")
+    alone = "by quality alone" if row["judged_by"] == "quality" else ""
+    return Cell(f"{MARKS[row['verdict']]} {row['verdict']}", alone, f"verdict {row['verdict']}")
 
 
 def _effect(row: _Row, level: str = "") -> Cell:

@@ -12,11 +12,11 @@ from ragbench.base.formatting import counted, with_interval
 from ragbench.config.names import label
 from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.machine import WAITED
-from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, has_enough_judgments
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, has_enough_judgments
 from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms, t_statistic
-from ragbench.evidence.cost import END_TO_END, NET, RECORDED
-from ragbench.evidence.verdict import UNPROVEN
+from ragbench.evidence.cost import NET
+from ragbench.evidence.verdict import LATENCY, UNPROVEN
 from ragbench.report import evidence
 from ragbench.results import verdicts
 
@@ -95,7 +95,7 @@ def _recalls(results: Measurements) -> list[str]:
 def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     """The p95 of both arms with the interval of its change, and how it was measured; or why it is unknown."""
     if row["latency_ms"] != row["latency_ms"] or row["latency_low"] != row["latency_low"]:
-        return f"unknown: {_why_unknown(row, busy)}"
+        return f"{LATENCY[row['cost']]}: {_why_unknown(row, busy)}"
     net = NET in str(row["reason"])
     p95 = [results.p95_ms(arm) or 0.0 for arm in results.arms]
     if net:
@@ -109,8 +109,7 @@ def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
 
 def _sentence(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     """The verdict on the second of two arms as a sentence."""
-    budget = row["budget_ms"]
-    within = "no latency budget is set" if budget != budget else f"latency within the budget of +{budget:g} ms"
+    within = "by quality alone" if row["cost"] == "off" else f"latency within the budget of +{row['budget_ms']:g} ms"
     if row["verdict"] == "adopt":
         return f"significantly better, {within}"
     if row["verdict"] == "confirm":
@@ -138,7 +137,8 @@ def table(results: Measurements) -> Table:
     by_arm = set(main["factor"]) <= set(results.arms)
     grid.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
     levels = _levels(results)
-    for name in (*(f"{level}s" for level in levels), "p95", "verdict"):
+    alone = len(main) and set(main["cost"]) == {"off"}
+    for name in (*(f"{level}s" for level in levels), "p95", "verdict by quality" if alone else "verdict"):
         grid.add_column(name, justify="right" if name == "p95" else "left", no_wrap=True)
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
     if by_arm:
@@ -217,7 +217,12 @@ def _reasons(results: Measurements) -> list[str]:
     frame = evidence.effects(results)
     busy = bool(arms.disturbed(results.record))
     named: dict[str, list[str]] = {}
-    for row in evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame):
+    main = evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame)
+    for row in main:
+        if row["cost"] == "off":
+            alone = f"verdict by quality alone: {row['untimed'] or 'no latency budget is set'}"
+            named.setdefault(alone, []).append(label(str(row["factor"])))
+    for row in main:
         if reason := _reason(row, busy):
             named.setdefault(reason, []).append(label(str(row["factor"])))
     return [line for reason, names in named.items() for line in _wrapped(f"{_some(names)}: {reason}")]
@@ -245,12 +250,9 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
 
 
 def _why_unknown(row: Mapping[str, Any], busy: bool) -> str:
-    """Why it is not known whether the latency is within its budget, and what to do about it."""
-    for unknown in (END_TO_END, RECORDED):
-        if unknown in str(row["reason"]):
-            return unknown
+    """Why it is not known whether the latency is within its budget."""
     if row["latency_ms"] != row["latency_ms"]:
-        return "it was not measured"
+        return str(row["untimed"])
     if row["latency_low"] != row["latency_low"]:
         return f"fewer than {minimums.FOR_P95_CI} queries were timed"
     if busy:
@@ -264,8 +266,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | None) -> str:
     """A mean, followed by the interval of its change; for a single arm by the interval of the mean."""
-    measure = results.primary if level == DOCUMENT else PRIMARY
-    values = results.values(arm, measure, level=level)
+    values = results.values(arm, results.primary, level=level)
     if not len(values):
         return ""
     text = f"{values.mean():.3f}"

@@ -102,7 +102,7 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
     print_table(compact(frame), title)
     for row in evidence.rows(frame):
         if row["reason"]:
-            print_text(f"{row['factor']}: {row['verdict']}. {row['reason']}")
+            print_text(f"{row['factor']}: {verdicts.labelled(row)}. {row['reason']}")
 
 
 def print_best_arm(frame: pd.DataFrame) -> None:
@@ -143,6 +143,7 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
         **{_RECALL: [_effect(row, "recall_") for row in rows]},
         quality=frame["quality"].map(QUALITY).fillna(""),
         latency=frame["cost"].map(LATENCY).fillna(""),
+        verdict=[verdicts.labelled(row) for row in rows],
     )
     table["added p95"] = [
         "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows
@@ -196,8 +197,6 @@ def html(frame: pd.DataFrame, means: pd.DataFrame, title: str, notes: Sequence[s
 
 
 def _for_notebook(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
-    timed = row["latency_ms"] == row["latency_ms"]
-    unknown = row["quality"] == "better" and row["cost"] == "open" and not timed
     return {
         "reason": row["reason"],
         "change": label(str(row["factor"])),
@@ -206,7 +205,7 @@ def _for_notebook(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
         "p": f"{row['p']:.3f}",
         "quality": QUALITY.get(str(row["quality"]), ""),
         "latency": LATENCY.get(str(row["cost"]), ""),
-        "verdict": "better; latency not measured: .time()" if unknown else row["verdict"],
+        "verdict": verdicts.labelled(row),
     }
 
 

@@ -14,6 +14,7 @@ from ragbench.benchmark.runs import read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import DOCUMENT, if_useful
 from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.cost import RECORDED
 from ragbench.evidence.policy import BudgetSpec, Policy, StatisticsSpec
 from ragbench.evidence.table import table
 from ragbench.results import measured_data, measurements, store
@@ -175,7 +176,7 @@ def _arm_of(frame: pd.DataFrame, measure: str) -> Arm:
     }
     useful = values.get(if_useful(measure))
     levels: Mapping[str, Mapping[str, float]] = {DOCUMENT: values.get(measure, {})}
-    return Arm(levels, {DOCUMENT: useful} if useful else {}, recorded=True)
+    return Arm(levels, {DOCUMENT: useful} if useful else {}, latency_off=RECORDED)
 
 
 def _read(source: Path) -> tuple[Measurements | None, str | None]:

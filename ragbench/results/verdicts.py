@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base import plugins
 from ragbench.base.files import write_text
@@ -46,6 +46,11 @@ def read(results: Measurements) -> pd.DataFrame:
 def read_best_arm(results: Measurements) -> pd.DataFrame:
     """How likely each of several arms is the best, with the columns of `ragbench.evidence.best_arm`; possibly empty."""
     return best_arm.COLUMNS.read(results.folder / BEST_ARM)
+
+
+def labelled(row: Mapping[str, Any]) -> str:
+    """The verdict of a row of the table, with its basis where it is not quality and latency: `adopt (by quality)`."""
+    return f"{row['verdict']} (by quality)" if row["judged_by"] == "quality" else str(row["verdict"])
 
 
 SURE = 0.9

@@ -298,7 +298,7 @@ def _table(arms: Mapping[str, ArmSummary], judged: pd.DataFrame) -> pd.DataFrame
     """A row for every arm: the measures that MLflow shows first, where they were measured, and the verdict."""
     import pandas as pd
 
-    by_factor = judged.drop_duplicates("factor").set_index("factor")["verdict"]
+    by_factor = {str(row["factor"]): verdicts.labelled(row) for row in judged.to_dict(orient="records")}
     columns = [*_QUALITY, *_TIMES]
     rows = [
         {"arm": arm, **{key: value for key, value in summary.headline.items() if key in columns}}
@@ -310,7 +310,11 @@ def _table(arms: Mapping[str, ArmSummary], judged: pd.DataFrame) -> pd.DataFrame
 def _verdict_tags(judged: pd.DataFrame, arm: str) -> dict[str, str]:
     """The recorded verdict on an arm in words; empty for the arm that others were compared with."""
     rows = judged[(judged["factor"] == arm) & (judged["verdict"] != "")]
-    return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
+    return (
+        {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "judged_by", "reason")}
+        if len(rows)
+        else {}
+    )
 
 
 def _verdict_metrics(judged: pd.DataFrame, arm: str) -> dict[str, float]:

@@ -93,8 +93,8 @@ class Results(Measurements):
     def next_command(self) -> str:
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 
-        If an arm is better and only its latency is unknown, it is measured again first, once, unless the baseline is a
-        live search or a run file, with which no latency is compared. Without a judgment, judging comes first.
+        If an arm is better and only its latency is unknown, it is measured again first, once. Without a judgment,
+        judging comes first.
         """
         if not self.judged:
             return "data pool"
@@ -109,7 +109,7 @@ class Results(Measurements):
         better = frame[(frame["quality"] == "better") & (frame["cost"] == "open") & frame["factor"].isin(self.arms)]
         local = [arm for arm in self.arms if not self.config(arm).get("live")]
         timed_again = "timed-again" in self.folder.name
-        if not len(adopted) and len(better) and self.arms[0] in local and not timed_again:
+        if not len(adopted) and len(better) and not timed_again:
             return "run --remeasure-latency @1"
         chosen = adopted if len(adopted) else better
         arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]
@@ -118,8 +118,8 @@ class Results(Measurements):
         if not len(chosen) and self._faster:
             return f"export {shlex.quote(f'@1/{self._faster}')} --out bundle --force"
         new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())
-        allow = "" if len(adopted) or not len(better) else " --allow-unknown-latency"
-        return f"export {shlex.quote(f'@1/{arm}')} --out {new}{allow}"
+        force = "" if len(adopted) or not len(better) else " --force"
+        return f"export {shlex.quote(f'@1/{arm}')} --out {new}{force}"
 
     @property
     def next_reason(self) -> str:
@@ -237,7 +237,6 @@ class Results(Measurements):
         format: str = "ragbench",
         baseline: str | None = None,
         force: bool = False,
-        allow_unknown_latency: bool = False,
         include_index: bool = True,
     ) -> Written:
         """Write an arm for production, as `ragbench export`.
@@ -248,7 +247,6 @@ class Results(Measurements):
             format: `ragbench` for a bundle that `ragbench.load` opens, or the name of another system.
             baseline: The arm that it must beat; by default the first.
             force: Export an arm without a significant gain.
-            allow_unknown_latency: Export a better arm whose latency is unknown.
             include_index: Write the index into the bundle.
 
         Returns:
@@ -269,7 +267,6 @@ class Results(Measurements):
                 format=format,
                 baseline=baseline,
                 force=force,
-                allow_unknown_latency=allow_unknown_latency,
                 include_index=include_index,
             )
 

@@ -316,7 +316,7 @@ class Shell:
     @staticmethod
     def _remedy(error: str) -> list[str]:
         """The words that a refusal names."""
-        if named := re.search(r"--allow-unknown-latency|--force\b", error):
+        if named := re.search(r"--force\b", error):
             return [named[0]]
         if arm := re.search(r"\(arm='(\S+)'", error):
             return ["--arm", arm[1]]

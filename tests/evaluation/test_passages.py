@@ -43,12 +43,22 @@ class Table:
         return 10 * chunk, 10 * chunk + 10
 
 
-def measured(table: Table, grades: dict[str, int], hits: list[int], budget: int = 2000, contexts=None, quotes=()):
+def measured(
+    table: Table,
+    grades: dict[str, int],
+    hits: list[int],
+    budget: int = 2000,
+    contexts=None,
+    quotes=(),
+    primary="nDCG@10",
+    level="passage",
+):
     qrels = {"q": {f"d#{name}": grade for name, grade in grades.items()}} if grades else {}
     passages = Passages(table, lambda text: len(text.split()), {"q": quotes} if quotes else {})
     ranking = Ranking.ordered(hits, [float(-n) for n in range(len(hits))])
     state = QueryState(Query("q", "x"), fused=ranking, contexts=contexts or {})
-    frame = evaluate([state], passages, _Judged(qrels), budget)
+    frame = evaluate([state], passages, _Judged(qrels), budget, primary)
+    frame = frame[frame["level"] == level]
     return dict(zip(frame["measure"], frame["value"], strict=True))
 
 
@@ -57,6 +67,29 @@ class _Judged:
 
     def __init__(self, section_qrels) -> None:
         self.section_qrels = section_qrels
+        self.document_qrels = {qid: {"d": max(grades.values())} for qid, grades in section_qrels.items()}
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [("P@2", 1 / 2), ("R@2", 1 / 3), ("R@3", 2 / 3), ("RR", 1.0), ("AP", (1 + 2 / 3) / 3), ("Success@1", 1.0)],
+)
+def test_passages_are_measured_by_any_primary_measure(measure: str, value: float) -> None:
+    """Hits AB, B, C gain 3, 0 (B is covered), 1: two of the three gains that the units allow."""
+    table, grades = Table(["AB", "B", "C"]), {"A": 3, "B": 2, "C": 1}
+    result = measured(table, grades, [0, 1, 2], primary=measure)
+    assert result[measure] == pytest.approx(value)
+    same = measured(table, grades, [0, 1, 2], primary="nDCG@20")["nDCG@20"]
+    assert same == pytest.approx(result["nDCG@10"], abs=0.03)
+
+
+def test_passages_recall_within_tokens_is_measured_of_documents_too() -> None:
+    """Hits of 100, 200 and 300 tokens: the document is reached within 100 tokens, section C within 600."""
+    table, grades = Table(["AB", "B", "C"]), {"A": 3, "B": 2, "C": 1}
+    assert measured(table, grades, [0, 1, 2], primary="Recall@350tokens")["Recall@350tokens"] == pytest.approx(5 / 6)
+    documents = measured(table, grades, [0, 1, 2], primary="Recall@350tokens", level="document")
+    assert documents == {"Recall@350tokens": 1.0}
+    assert measured(table, grades, [2, 1, 0], primary="Recall@50tokens", level="document") == {"Recall@50tokens": 0.0}
 
 
 def test_passages_hit_gains_the_best_grade_that_no_earlier_hit_covered():

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from ragbench.config import composition
+from ragbench.evaluation.measures import DOCUMENT
+from ragbench.evidence.arms import Arm, Arms
 from ragbench.evidence.cost import END_TO_END, Cost, Times, _Added, _added_p95, cost, noise_ms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Contrast
@@ -57,7 +59,8 @@ def test_cost_arm_that_was_not_timed_has_no_cost():
         (Cost(_Added(60, 50.1, 70), 50), "over"),
         (Cost(None, 50), "open"),
         (Cost(_Added(10, 5, 15), 50, disturbed="busy", noise_ms=3.0), "within"),  # its interval says all
-        (Cost(_Added(900, 800, 1000), None), "within"),
+        (Cost(_Added(900, 800, 1000), None), "off"),
+        (Cost(None, 50, wanted=False), "off"),
     ],
 )
 def test_cost_axis(cost, axis):
@@ -151,8 +154,15 @@ def test_cost_live_search_has_no_cost_against_a_pipeline():
     """Its time holds the network; two live searches are compared with each other."""
     base = np.random.default_rng(4).gamma(3.0, 5.0, (80, 2))
     times = {"ours": Times(samples(base)), **{n: Times(samples(base + 9), elsewhere=True) for n in ("live", "other")}}
-    against = cost(Contrast.of("ours", "live"), times, 50, 1)
-    assert (against.axis, against.added) == ("open", None)
-    assert against.text == f"{END_TO_END}, the budget is +50 ms"
+    local = composition.compose([]).config
+    live = {**local, "live": {"_target_": "a.LiveHttp"}}
+    configs = {"ours": local, "live": live, "other": live}
+    values = {DOCUMENT: {f"q{n}": n / 40 for n in range(40)}}
+    arms = Arms(
+        {name: Arm(values, times=times[name], config=configs[name]) for name in times},
+        Policy.of(composition.compose([]).config),
+    )
+    (against,) = [row.cost for row in arms.against("ours") if row.contrast.factors == ("live",)]
+    assert (against.axis, against.added, against.text) == ("off", None, END_TO_END)
     assert "live=ragbench" in against.remedy
     assert cost(Contrast.of("other", "live"), times, 50, 1).axis == "within"

@@ -183,7 +183,8 @@ def test_verdict_in_export_and_mlflow(arm: str, run: Measurements) -> None:
     path = measured_arm.evidence(measured_arm.find(run.folder, arm))
     assert (path.gain, path.needs_force) == (verdict, verdict != "adopt")
     assert path.sentence == f"Compared with base on the test queries. {reason}"
-    assert summarise(run).arms[arm].tags == {"ragbench.verdict": verdict, "ragbench.reason": reason}
+    tags = {"verdict": verdict, "judged_by": "quality and latency", "reason": reason}
+    assert summarise(run).arms[arm].tags == {f"ragbench.{name}": value for name, value in tags.items()}
     assert summarise(run).arms["base"].tags == {}
 
 

@@ -120,15 +120,14 @@ def test_sentences_tell_what_was_measured(run: Path, reseal) -> None:
     assert "Latency was not measured." in sentences(measured_arm.find(run, "base"), measured_arm.evidence(arm), None)
 
 
-def test_untimed_gain_needs_unknown_latency_only(write_results, tmp_path: Path) -> None:
+def test_gain_of_unknown_latency_needs_force_and_one_by_quality_alone_does_not(write_results, tmp_path: Path) -> None:
     untimed = write_results(tmp_path / "untimed", {"base": LOW, "better": HIGH, "same": NEARLY})
     better, same = (measured_arm.evidence(measured_arm.find(untimed, name)) for name in ("better", "same"))
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, match=r"latency is unknown .*--remeasure-latency @1"):
         measured_arm.require_gain(better, force=False)
-    assert "latency is unknown" in str(error.value)
-    assert "--allow-unknown-latency: significantly better, latency unknown" in str(
-        measured_arm.require_gain(better, force=False, allow_unknown_latency=True)
-    )
-    with pytest.raises(ConfigError) as error:
-        measured_arm.require_gain(same, force=False, allow_unknown_latency=True)
-    assert "inconclusive" in str(error.value)
+    quality = write_results(tmp_path / "quality", {"base": LOW, "better": HIGH, "same": NEARLY}, latency_enabled=False)
+    better, same = (measured_arm.evidence(measured_arm.find(quality, name)) for name in ("better", "same"))
+    caution = "Adopted by quality alone: latency was turned off (latency.enabled=false)."
+    assert measured_arm.require_gain(better, force=False) == caution
+    with pytest.raises(ConfigError, match="inconclusive"):
+        measured_arm.require_gain(same, force=False)

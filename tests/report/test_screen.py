@@ -102,7 +102,7 @@ def test_screen_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) ->
     assert "worse: significantly worse" in message
     assert not any(line.startswith("good") for line in message)
     untimed = screen._below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
-    assert "b: significantly better; latency unknown: it was not measured" in untimed
+    assert "b: significantly better; latency unknown: latency was not measured" in untimed
     assert printed(measurements.load(tmp_path / "untimed"), 80).rstrip().endswith("inconclusive")
 
 
@@ -135,13 +135,30 @@ def test_screen_two_arms_are_a_row_each_for_quality_latency_and_verdict(
     message = rows(measurements.load(run("slow", HIGH, 1190.0)), capsys)
     assert message["verdict"] == "reject: latency over the budget of +50 ms"
     message = rows(measurements.load(run("untimed", HIGH, None)), capsys)
-    assert message["latency"] == "unknown: it was not measured"
-    assert message["verdict"] == "inconclusive: significantly better; latency unknown: it was not measured"
+    assert message["latency"] == "unknown: latency was not measured"
+    assert message["verdict"] == "inconclusive: significantly better; latency unknown: latency was not measured"
     message = rows(measurements.load(run("worse", [0.2, 0.3] * 15)), capsys)
     assert message["verdict"] == "reject: significantly worse"
     message = rows(measurements.load(run("same", [*LOW[:-1], 0.6])), capsys)
     assert message["verdict"].startswith("inconclusive: not significant; 30 queries are too few")
     assert "predicted" not in message
+
+
+def test_screen_verdict_by_quality_alone_is_labelled(
+    write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two = measurements.load(write_results(tmp_path / "two", {"base": LOW, "new": HIGH}, latency_enabled=False))
+    message = rows(two, capsys)
+    assert message["latency"] == "not judged: latency was turned off (latency.enabled=false)"
+    assert message["verdict"] == "adopt: significantly better, by quality alone"
+    (row,) = two_rows = screen.evidence.rows(screen.evidence.effects(two))
+    assert (row["verdict"], row["judged_by"], row["cost"]) == ("adopt", "quality", "off") and len(two_rows) == 1
+    assert "Latency not judged, so quality alone decides: latency was turned off" in row["reason"]
+    assert "ragbench run --remeasure-latency @1" in row["reason"]
+    arms = {"base": LOW, "new": HIGH, "worse": [0.2, 0.3] * 15}
+    three = measurements.load(write_results(tmp_path / "three", arms, latency_enabled=False))
+    assert "verdict by quality" in printed(three, 80) and "…" not in printed(three, 80)
+    assert "new, worse: verdict by quality alone: latency was turned off" in screen._below(three)
 
 
 def test_screen_two_arms_on_a_busy_machine_say_how_latency_was_measured(

@@ -349,10 +349,10 @@ def test_workbench_in_twenty_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run.read_text().startswith("qapple Q0 apple.md 1 "), "the ids of a BEIR folder stay as they are"
 
 
-def test_workbench_gain_of_unknown_latency_is_named_in_a_notebook(write_results, tmp_path: Path) -> None:
+def test_workbench_gain_without_latency_is_adopted_by_quality_in_a_notebook(write_results, tmp_path: Path) -> None:
     values = {"baseline": [0.4, 0.5] * 15, "better": [0.6, 0.7] * 15}
-    untimed = Results.load(write_results(tmp_path / "untimed", values))._repr_html_()
-    assert "better; latency not measured: .time()" in untimed and "inconclusive</td>" not in untimed
-    assert "<th>latency</th>" in untimed and "<td>significantly better</td><td>unknown</td>" in untimed
+    untimed = Results.load(write_results(tmp_path / "untimed", values, latency_enabled=False))._repr_html_()
+    assert "adopt (by quality)</td>" in untimed and "quality only: .time() measures latency" in untimed
+    assert "<th>latency</th>" in untimed and "<td>significantly better</td><td>not judged</td>" in untimed
     timed = write_results(tmp_path / "timed", values, {"baseline": 20.0, "better": 21.0})
     assert "adopt</td>" in Results.load(timed)._repr_html_()

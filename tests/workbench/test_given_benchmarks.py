@@ -210,7 +210,9 @@ def test_given_benchmark_latency_is_measured_again_once(write_results, tmp_path:
     untimed = Results.load(write_results(tmp_path / "runs" / "run-2-arms", values))
     assert untimed.next_command == "run --remeasure-latency @1"
     again = Results.load(write_results(tmp_path / "runs" / "run-2-arms-timed-again", values))
-    assert again.next_command == "export @1/good --out bundle --allow-unknown-latency"
+    assert again.next_command == "export @1/good --out bundle --force"
+    quality = Results.load(write_results(tmp_path / "runs" / "run-quality", values, latency_enabled=False))
+    assert quality.next_command == "export @1/good --out bundle"
 
 
 @pytest.mark.parametrize(("installed", "command"), [("module", "diagnose"), (None, "report")])

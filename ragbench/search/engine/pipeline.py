@@ -128,11 +128,6 @@ class Pipeline:
         return any(stage.recorded for _, stage in self.stages)
 
     @property
-    def in_process(self) -> bool:
-        """Whether it asks a Python object of this process."""
-        return any(stage.in_process for _, stage in self.stages)
-
-    @property
     def lasting(self) -> bool:
         """Whether equal fingerprints mean equal results in another process; an object has a name there at most."""
         return all(stage.lasting for _, stage in self.stages)

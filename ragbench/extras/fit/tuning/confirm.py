@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.settings import Settings
-from ragbench.evaluation.measures import DOCUMENT, PASSAGE, SILENCE
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, SILENCE
 from ragbench.evidence.arms import Arm, Arms, JudgedContrast
 from ragbench.evidence.cost import Times
 from ragbench.evidence.policy import Policy
@@ -76,7 +76,8 @@ def judge_by_folds(tuned: Tuned) -> JudgedContrast:
         )
         for arm, place in zip(settings, (1, 0), strict=True)
     }
-    (judged,) = Arms(compared, Policy.of(settings[0].config)).against(PRESET)
+    policy = replace(Policy.of(settings[0].config), of_passages=PRIMARY)
+    (judged,) = Arms(compared, policy).against(PRESET)
     return judged
 
 

@@ -344,8 +344,11 @@ def test_object_is_timed_as_a_pipeline(measured, search: Search) -> None:
     def known(query: str, k: int) -> list[str]:
         return {text: ["a"] for text in texts}[query] and [search(query, 1)[0][0]]
 
-    with pytest.raises(LiveError, match=r"KeyError.*quick=True"):
-        measured({"baseline": "exp=lexical_only", "known": known}, *timing)
+    results = measured({"baseline": "exp=lexical_only", "known": known}, *timing)
+    (row,) = results.verdicts.to_dict("records")
+    assert "KeyError" in row["untimed"] and "Latency unknown: retriever 'known' failed" in row["reason"]
+    assert row["cost"] == "open" and set(results.latency["arm"]) == {"baseline"}
+    assert results.values("known").notna().all()
 
 
 def test_object_arm_adds_little_time(index, benchmark_small: Benchmark) -> None:
