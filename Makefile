@@ -89,12 +89,11 @@ faults: .venv/installed
 screenshots: .venv/installed
 	$(BIN)/python -m tools.studio_screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
 
-# The pictures of the report and of MLflow in README, from runs in folders of their own; some minutes.
+# The picture of MLflow in README, from runs in a folder of its own; some minutes.
 screenshot: .venv/installed
-	$(BIN)/python -m tools.report_screenshot $${TMPDIR:-/tmp}/ragbench-report docs/images/report.png
 	$(BIN)/python -m tools.mlflow_screenshot $${TMPDIR:-/tmp}/ragbench-mlflow docs/images/mlflow.png
 
-# The screens of README and of the first hour, from real runs; some minutes of a quiet machine.
+# The screens of the first hour and the first picture of README, from real runs; some minutes of a quiet machine.
 screens: .venv/installed
 	$(BIN)/python -m tools.screens
 

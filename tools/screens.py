@@ -1,13 +1,13 @@
-"""The screens that README and docs/quickstart.md show, from real runs: `python -m tools.screens [key=value ...]`.
+"""The screens of docs/quickstart.md, from real runs, and README's picture: `python -m tools.screens [key=value ...]`.
 
-    make screens                            both pages, some minutes of a quiet machine
-    python -m tools.screens README.md       one of them; words such as paths.cache=FOLDER go to `ragbench run`
+    make screens        some minutes of a quiet machine; words such as paths.cache=FOLDER go to `ragbench run`
 
 Times of the first hour are excluded, because they depend on the machine.
 """
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shlex
@@ -15,12 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tools.report_screenshot import README, command
-
-ROOT = README.parent
+ROOT = Path(__file__).parents[1]
+README, PICTURE = ROOT / "README.md", ROOT / "docs" / "images" / "run.svg"
 FIRST_HOUR = ROOT / "docs" / "quickstart.md"
 NOTES = ROOT / "tests" / "data" / "phases"
 
@@ -41,11 +40,21 @@ def said(words: Sequence[str], folder: Path) -> str:
     return "\n".join([*notes, *printed])
 
 
-def readme(page: str, words: Sequence[str]) -> str:
-    """README with the screen of the run that it names."""
-    with tempfile.TemporaryDirectory() as folder:
-        screen = said([*command(), "tracking.enabled=false", *words], Path(folder))
-    return with_block(page, page.index("```\nnDCG@10 on builtin"), screen)
+def picture(page: str) -> str:
+    """The first screen of README as a picture (SVG), below the command that prints it."""
+    lines = ["$ ragbench run", *page[page.index("```\nnDCG@10") + 4 :].partition("\n```")[0].splitlines()]
+    tones = {"$": "#7ee787", "verdict": "#ffd866", "next:": "#8b949e"}
+    rows = "\n".join(
+        f'<text x="20" y="{40 + 22 * number}" fill="{tones.get(line.split()[0], "#e6edf3")}" xml:space="preserve">'
+        f"{html.escape(line, quote=False)}</text>"
+        for number, line in enumerate(lines)
+    )
+    height = 40 + 22 * len(lines)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" width="720" height="{height}" role="img" '
+        'aria-label="The screen of ragbench run" font-family="ui-monospace, Menlo, Consolas, monospace" '
+        f'font-size="14">\n<rect width="720" height="{height}" rx="8" fill="#0d1117"/>\n{rows}\n</svg>\n'
+    )
 
 
 def first_hour(page: str, words: Sequence[str]) -> str:
@@ -75,14 +84,10 @@ def with_block(page: str, start: int, text: str) -> str:
     return f"{page[:start]}```\n{text}{page[end:]}"
 
 
-PAGES: dict[Path, Callable[[str, Sequence[str]], str]] = {README: readme, FIRST_HOUR: first_hour}
-
-
 def main() -> None:
-    named = [ROOT / word for word in sys.argv[1:] if "=" not in word]
-    for path in named or PAGES:
-        page = path.read_text(encoding="utf-8")
-        path.write_text(PAGES[path](page, [word for word in sys.argv[1:] if "=" in word]), encoding="utf-8")
+    page = FIRST_HOUR.read_text(encoding="utf-8")
+    FIRST_HOUR.write_text(first_hour(page, sys.argv[1:]), encoding="utf-8")
+    PICTURE.write_text(picture(README.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from ragbench.config.overrides import changes, section_of
 from ragbench.corpus.words import readable
 from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence.policy import Policy
-from ragbench.report import evidence, figures, page_tables, pareto
+from ragbench.report import evidence, figures, page_tables, pareto, screen
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.report.page_tables import MARKS, Cell, Table, join_names
 from ragbench.report.tables import TEMPLATES
@@ -135,6 +135,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "exploratory": lambda results: results.exploratory,
     },
     "verdicts": {
+        "sentence": lambda results: screen.verdict_sentence(results),
         "answers": lambda results: _answers(main_effects(results)),
         "verdicts": lambda results: page_tables.verdicts(results),
     },
@@ -341,8 +342,9 @@ def _natural(name: str) -> tuple[str, int]:
 
 
 def _answers(effects: pd.DataFrame) -> list[tuple[str, list[str]]]:
-    """The verdicts with the proposals that have them, ordered from acceptance to rejection."""
-    return [(verdict, effects.loc[effects["verdict"] == verdict, "factor"].tolist()) for verdict in MARKS]
+    """The verdicts that proposals have, with these, ordered from acceptance to rejection."""
+    factors = {verdict: effects.loc[effects["verdict"] == verdict, "factor"].tolist() for verdict in MARKS}
+    return [(verdict, names) for verdict, names in factors.items() if names]
 
 
 def _recipes(results: Measurements) -> Table:

@@ -46,12 +46,35 @@ def show(results: Measurements) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _pair(results: Measurements) -> list[str]:
-    """The rows for two arms: quality, latency, verdict, and what other collections predict; empty for other runs."""
+def verdict_sentence(results: Measurements) -> str:
+    """The verdict on the second of two arms as a sentence with its interval; empty for other runs."""
+    if not (row := _only_row(results)):
+        return ""
+    base, arm = results.arms
+    change = f"{row['effect']:+.3f}"
+    if row["ci_low"] == row["ci_low"]:
+        change = f"{with_interval(row['effect'], row['ci_low'], row['ci_high'])}, {results.interval} CI"
+    means = f"{row['baseline']:.3f} to {row['mean']:.3f}"
+    why = _sentence(results, row, bool(arms.disturbed(results.record)))
+    word = str(row["verdict"]).capitalize()
+    subject = {"adopt": f"Adopt {arm} instead of {base}", "reject": f"Reject {arm}, keep {base}"}
+    start = subject.get(str(row["verdict"]), f"{word}: {arm} against {base}")
+    return f"{start}: {why}. {results.primary} of documents {means}: {change}."
+
+
+def _only_row(results: Measurements) -> dict[str, Any]:
+    """The verdict on the second of two arms; empty for other runs."""
     frame = evidence.effects(results)
     if len(results.arms) != 2 or list(frame["factor"]) != results.arms[1:]:
-        return []
+        return {}
     (row,) = evidence.rows(frame)
+    return row
+
+
+def _pair(results: Measurements) -> list[str]:
+    """The rows for two arms: quality, latency, verdict, and what other collections predict; empty for other runs."""
+    if not (row := _only_row(results)):
+        return []
     base, arm = results.arms
     lines = [_title(results), f"{base} -> {arm}"]
     for level in _levels(results):

@@ -48,7 +48,7 @@ def read_best_arm(results: Measurements) -> pd.DataFrame:
     return best_arm.COLUMNS.read(results.folder / BEST_ARM)
 
 
-def labelled(row: Mapping[str, Any]) -> str:
+def labelled(row: Mapping[Any, Any]) -> str:
     """The verdict of a row of the table, with its basis where it is not quality and latency: `adopt (by quality)`."""
     return f"{row['verdict']} (by quality)" if row["judged_by"] == "quality" else str(row["verdict"])
 

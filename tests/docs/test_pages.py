@@ -17,8 +17,10 @@ from ragbench.config import choices as config_choices
 from ragbench.config import names as switch_names
 from tests.docs.pages import PAGES, ROOT, blocks, compose, name
 from tools import configuration_page
+from tools import screens as terminal
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+GENERATED = re.compile(r"<!-- [a-z]+[: -].*?<!-- end of [a-z]+ -->", re.S)
 HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
 
 
@@ -100,9 +102,31 @@ def test_generated_reference_is_current(page: str) -> None:
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == write(), "run: python tools/reference.py"
 
 
+def test_first_screen_is_the_same_on_every_first_page_and_is_an_adopt() -> None:
+    pages = ("README.md", "docs/quickstart.md", "docs/read-results.md")
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in pages]
+    screens = [text[text.index("```\nnDCG@10") :].partition("\n```\n")[0] for text in texts]
+    assert len(set(screens)) == 1 and "\nverdict   adopt: " in screens[0]
+    assert terminal.PICTURE.read_text(encoding="utf-8") == terminal.picture(texts[0]), "run: make screens"
+
+
+def test_effects_on_pages_are_those_of_their_sources() -> None:
+    """An effect with its interval on README or a page of docs/ stands in a file of measurements, word for word."""
+    triple = re.compile(r"[+-]\d\.\d{3},? (?:95% CI )?\[[+-]\d\.\d{3}, [+-]\d\.\d{3}\]")
+    sources = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "research").glob("*.md"))
+    sources += "".join(GENERATED.findall((ROOT / "docs" / "findings.md").read_text(encoding="utf-8")))
+    sources += "+0.004 [-0.011, +0.019] +0.004 [-0.031, +0.039]"  # made up, in the definition of equivalent
+    known = {re.sub(r",? (?:95% CI )?\[", " [", found) for found in triple.findall(sources)}
+    unknown = {}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        found = {re.sub(r",? (?:95% CI )?\[", " [", match) for match in triple.findall(text)}
+        if missing := sorted(found - known):
+            unknown[name(page)] = missing
+    assert unknown == {}
+
+
 def test_screens_have_the_marks_that_make_screens_looks_for() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.search(r"^`ragbench run -m [^`]+`", readme, re.M) and "```\nnDCG@10 on builtin" in readme
     page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
     screens = page.partition("## Output of each command")[2].partition("\n## ")[0]
     assert screens.count("```\n") == 2 * len(re.findall(r"^\$ ragbench", page, re.M)) > 0

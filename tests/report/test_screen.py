@@ -151,6 +151,10 @@ def test_screen_verdict_by_quality_alone_is_labelled(
     message = rows(two, capsys)
     assert message["latency"] == "not judged: latency was turned off (latency.enabled=false)"
     assert message["verdict"] == "adopt: significantly better, by quality alone"
+    assert screen.verdict_sentence(two) == (
+        "Adopt new instead of base: significantly better, by quality alone. nDCG@10 of documents 0.450 to 0.650: "
+        "+0.200 [+0.125, +0.252], 95% CI."
+    )
     (row,) = two_rows = screen.evidence.rows(screen.evidence.effects(two))
     assert (row["verdict"], row["judged_by"], row["cost"]) == ("adopt", "quality", "off") and len(two_rows) == 1
     assert "Latency not judged, so quality alone decides: latency was turned off" in row["reason"]

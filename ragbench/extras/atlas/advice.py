@@ -191,7 +191,7 @@ def _ranking(run: Run) -> Iterator[Lever]:
                 low,
                 (run.command("fit ranker"),),
             )
-        if config.get("fuse"):
+        if config.get("fuse") and sum(bool(config.get(source)) for source in _FUSED) > 1:
             yield Lever(
                 "tune the fusion",
                 f"{why}; {run.share(diagnosis.FUSED_OUT):.0%} were lost in fusion",
@@ -229,6 +229,8 @@ def _retrieval(run: Run) -> Iterator[Lever]:
         )
 
 
+_FUSED = ("dense", "lexical", "documents", "graph", "p7")
+"""The switches of retrievers, of which fusion needs two."""
 _SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "p1": "p1=on"}
 
 

@@ -97,7 +97,8 @@ def replayed(settings: Settings) -> Settings:
     if always["keywords"]:
         always["keywords.depth"] = search["rerank_candidates"]
     always["cut.top_n"] = search["max_results"]
-    changed = read.replayed(_KNOWN, {}, always)
+    whole = {} if preset.get("lexical") is None else {("RetrieveLexical", "index"): preset["lexical"]["index"]}
+    changed = read.replayed(_KNOWN, whole, always)
     return changed.with_values({"index.passage": preset["index"]["passage"]})
 
 

@@ -41,11 +41,13 @@ class Classify(StateStage):
         """Set the class of the query and the factor of one source."""
         query_class: QueryClass = self.override or classify(state.query.text, seed=self.signals == "seed")
         source, factor = _SOURCE_OF[query_class], float(getattr(self, query_class))
-        noted = replace(state, query_class=query_class).with_note(f"a {query_class} query: {source} counts x{factor:g}")
+        noted = replace(state, query_class=query_class).with_note(
+            f"query class {query_class}: {source} counts x{factor:g}"
+        )
         return noted.with_weight(source, factor)
 
     def describe(self) -> str:
-        return f"weigh sources for {'a ' + self.override if self.override else 'the kind of'} query"
+        return f"weigh sources for {self.override + ' queries' if self.override else 'the kind of query'}"
 
 
 def classify(text: str, *, seed: bool = False) -> QueryClass:

@@ -98,7 +98,7 @@ class StateProperty(StrEnum):
     """The number of hits is final."""
 
 
-FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
+FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError, RuntimeError, TypeError)
 """The errors of a search after which it is answered by a fallback, where the pipeline has one."""
 
 NOTHING: frozenset[str] = frozenset()

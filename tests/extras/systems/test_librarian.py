@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ragbench.base import locations
-from ragbench.extras.systems.librarian_export import render
+from ragbench.extras.systems.librarian_export import render, replayed
 
 # Every key of "Updated config.json".
 KEYS = {
@@ -72,6 +72,14 @@ def test_librarian_export_values_of_the_configuration(rendered) -> None:
         "rerank_keyword_threshold": 0.2,
     }
     assert sections["chunking"] == {"enabled": True, "chunk_size": 300, "chunk_overlap": 50, "strategy": "fixed"}
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid", "rerank"])
+def test_librarian_export_replays_the_units_that_were_measured(composed, mode: str) -> None:
+    settings = composed(f"exp=librarian_{mode}")
+    again = replayed(settings)
+    units = [[stage.index for name, stage in each.pipeline if name == "lexical"] for each in (again, settings)]
+    assert units[0] == units[1] and again.index == settings.index
 
 
 def test_librarian_export_share_of_the_vectors(rendered) -> None:

@@ -58,7 +58,7 @@ class SearchFilters(Message):
     author: Name | None = Field(None, description="one of its authors, without regard to case")
     tags: list[Name] = Field([], max_length=50, description="at least one of these tags, or a tag below one")
     modified_after: Date | None = Field(None, description="modified at this date or later")
-    modified_before: Date | None = Field(None, description="modified before this date")
+    modified_before: Date | None = Field(None, description="modified on this date or before")
     doc_type: Name | None = Field(None, description=f"its type: {', '.join(DOC_TYPES)}")
     product: Name | None = Field(None, description="its first folder")
     component: Name | None = Field(None, description="its second folder")
