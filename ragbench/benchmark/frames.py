@@ -133,17 +133,21 @@ def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
         yield from _scored_by_query(table, label)
         return
     rows = _rows_of(table, label)
+    by_query: dict[Any, list[float]] = {}
     for line_number, row in enumerate(rows):
         qid, docno = (_value_of(row, names, label) for names in (_QIDS, (*_DOCNOS, *IDS)))
         score = next((row[name] for name in _SCORES if name in row), None)
         if score is None:
             score = -row["rank"] if "rank" in row else -float(line_number)
-        yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
+        score = number(score, f"{label}: the score of {docno} for {qid}")
+        by_query.setdefault(qid, []).append(score)
+        yield qid, docno, score
+    _warn_of_distances(by_query.values(), label)
 
 
 def _scored_by_query(table: Mapping[Any, Any], label: str) -> Iterator[tuple[Any, Any, float]]:
     """The hits of a mapping: docnos and pairs keep their order, whatever their scores; scores by docno decide it."""
-    growing, kept = [], False
+    by_docnos, kept = [], False
     for qid, hits in table.items():
         by_docno = isinstance(hits, Mapping)
         pairs = []
@@ -154,11 +158,17 @@ def _scored_by_query(table: Mapping[Any, Any], label: str) -> Iterator[tuple[Any
         grows = [one < other for one, other in pairwise(scores)]
         falls = all(one > other for one, other in pairwise(scores))
         kept |= not by_docno and any(grows)
-        growing += [by_docno and all(grows)] if grows else []
+        by_docnos += [scores] if by_docno else []
         for rank, (docno, score) in enumerate(pairs):
             yield qid, docno, score if by_docno or falls else -float(rank)
     if kept:
         _LOG.warning(f"{label}: its pairs are not in the order of their scores (distances?); their order is kept")
+    _warn_of_distances(by_docnos, label)
+
+
+def _warn_of_distances(by_query: Iterable[Sequence[float]], label: str) -> None:
+    """Warn if the scores of every query grow in the order in which they were given."""
+    growing = [all(one < other for one, other in pairwise(scores)) for scores in by_query if len(scores) > 1]
     if growing and all(growing):
         _LOG.warning(
             f"{label}: in every query the scores grow in the order given, as distances do, and the last hit counts as "

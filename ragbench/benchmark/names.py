@@ -16,8 +16,9 @@ from urllib.parse import unquote, urlsplit
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.documents import identifier
+from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 from ragbench.corpus.links import fold
-from ragbench.corpus.reader import decoded
+from ragbench.corpus.reader import decoded, docno_of
 from ragbench.corpus.sections import slug
 
 _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|txt|docx|html?)$", re.IGNORECASE)
@@ -44,10 +45,16 @@ def addresses(frontmatter: Mapping[str, Any]) -> list[str]:
 class Names:
     """Finds documents by docno, path, file name, wikilink, address on the site, or title; and their sections."""
 
-    def __init__(self, documents: Iterable[Document], site: str = "") -> None:
-        """The names of these documents; `site` is the address under which the folder is served."""
+    def __init__(self, documents: Iterable[Document], site: str = "", left_out: Iterable[FileWarning] = ()) -> None:
+        """The names of these documents; `site` is the address under which the folder is served.
+
+        `left_out` is what the folder holds and the collection excludes, for `hint`.
+        """
         self._documents = {document.docno: document for document in documents}
         self._site = site
+        self._left_out = {
+            left.path: LEFT_OUT[left.name] for left in left_out if docno_of(left.path) not in self._documents
+        }
         self._anchors: dict[str, dict[str, str]] = {}
 
     def document(self, name: str) -> str | None:
@@ -75,6 +82,8 @@ class Names:
     def hint(self, name: str) -> str:
         """The end of a sentence about an unknown name: the anchors of its document, else the most similar documents.
 
+        If the collection excludes the file of that name, the reason.
+
         A comparison takes about 20 microseconds, so names are not compared with more than 2,000 documents.
         """
         if found := self._section(name):
@@ -83,8 +92,12 @@ class Names:
             near = get_close_matches(written, anchors, n=1, cutoff=0.6) or anchors[:_SHOWN]
             meant = f": did you mean #{', #'.join(near)}?" if near else " nor any other"
             return f"; {docno} has no section '{written}'{meant}"
-        path = urlsplit(name.partition("#")[0].strip()).path
+        path = urlsplit(_unbracketed(name).partition("#")[0].strip()).path
         sought = _SUFFIX.sub("", path.strip("/")).casefold()
+        for left, reason in self._left_out.items():
+            known = _SUFFIX.sub("", left).casefold()
+            if f"/{known}".endswith(f"/{sought}") or (left.endswith("/") and sought.startswith(known)):
+                return f"; {left} is excluded: {reason}"
         near = [docno for docno in self._documents if docno.casefold().rpartition("/")[2] == sought.rpartition("/")[2]]
         if not near and len(self._documents) <= _COMPARED:
             near = get_close_matches(sought, self._documents, n=1, cutoff=0.7)

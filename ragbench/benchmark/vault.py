@@ -86,7 +86,7 @@ def load_vault(
         raise BenchmarkError(
             "data.queries is not set: specify a CSV or JSONL file with the column text, or add topics=derived"
         )
-    names = Names(vault.documents, site)
+    names = Names(vault.documents, site, vault.left_out)
     listed, documents, sections, cited = _read_query_rows(queries, names, warnings, notes)
     by_docno = {document.docno: document for document in vault.documents}
     quotes = tuple(locate(*item, by_docno) for item in cited)

@@ -1,4 +1,7 @@
-"""The words of a text as they are indexed and asked, where the text itself is shown as it was written."""
+"""The words of a text as they are indexed and asked, where the text itself is shown as it was written.
+
+Composed letters, no code points that are never shown, and no destinations of links.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,25 @@ _IGNORED = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200d-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+
+_DESTINATION = re.compile(
+    r"(?P<code>(?P<ticks>`+|~{3,})(?!`).*?(?<!`)(?P=ticks)(?!`))"
+    r"|\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"  # `[label](page.md "title")`
+    r"|^ {0,3}\[[^\[\]\n^][^\[\]\n]*\]:[ \t]*\S+(?:[ \t]+[\"'(][^\n]*)?$"  # `[label]: page.md "title"`
+    r"|\[\[[^\[\]|\n]*\|(?P<label>[^\[\]\n]*)\]\]",  # `[[page|label]]`
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def without_destinations(text: str) -> str:
+    """The text with the labels of its links only, as a page shows it; code is left alone.
+
+    >>> without_destinations("see [tides](sea/tides.md) and `a[i](x)`")
+    'see [tides] and `a[i](x)`'
+    """
+    if "](" not in text and "]:" not in text and "[[" not in text:
+        return text
+    return _DESTINATION.sub(lambda match: match["code"] or match["label"] or "]" * match[0].startswith("]"), text)
 
 
 def normalised(text: str) -> str:

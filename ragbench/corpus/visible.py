@@ -112,10 +112,13 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             if token.info.strip().partition(" ")[0].lower() in _PLUG_IN_DATA:
                 edits.append(Edit(*code[-1], "", "plug-in-data"))
         elif token.map and token.type == "html_block" and not mdx:
-            # No line of HTML is markdown: not what is indented, nor what begins with a sign of a heading or fence.
-            for match in _MARGIN.finditer(text, starts[token.map[0]], starts[token.map[1]]):
-                if match[0] or match[1]:
-                    edits.append(Edit(*match.span(), "\\" if match[1] else ""))
+            # No line of HTML is markdown: not what is indented, nor what begins with a sign of a heading or fence. The
+            # margin of the first line is that of the admonition or list around it.
+            lines = list(_MARGIN.finditer(text, starts[token.map[0]], starts[token.map[1]]))
+            margin = len(lines[0][0])
+            for match in lines:
+                if len(match[0]) > margin or match[1]:
+                    edits.append(Edit(min(match.start() + margin, match.end()), match.end(), "\\" if match[1] else ""))
     if any(len(word) >= _WIDE and _ENCODED.match(word) for word in text.split()):
         edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match[0])]
     masked = _masked(text, sorted(code))
@@ -167,6 +170,11 @@ def _is_bytes(text: str) -> bool:
 
 def _nothing(match: re.Match[str]) -> str:
     return ""
+
+
+def _file_included(match: re.Match[str]) -> str:
+    """The path of a file whose text a page shows and the collection lacks."""
+    return match["file"] or ""
 
 
 def _words_of_template(match: re.Match[str]) -> str:
@@ -225,9 +233,9 @@ _RULES: tuple[_Rule, ...] = (
     _rule("{{", r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|[^\"])*?)/?[>%]\}\}", "template", _words_of_template),
     _rule("{%", r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|[^\"])*?)[-+]?%\}", "template", _words_of_template),
     _rule("{{", r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
-    _rule("--8<--", r"^[ \t]*--8<--.*$", "include"),
-    _rule("<<<", r"^[ \t]*<<<[ \t].*$", "include"),
-    _rule("{", r"^[ \t]*\{[*!] .* [*!]\}$", "include"),
+    _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<file>[^\"'\n]*)[\"'])?.*$", "include", _file_included),
+    _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<file>[^\s{]*).*$", "include", _file_included),
+    _rule("{", r"^[ \t]*\{[*!] (?P<file>\S*).* [*!]\}$", "include", _file_included),
     _rule("[", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
     _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
     _rule(":::", r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?)?(?P<title>.*)$", "", _title_of_block),

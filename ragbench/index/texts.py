@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from ragbench.base.bounds import one_of
 from ragbench.base.options import section
 from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.searched import without_destinations
 from ragbench.corpus.words import has_words, is_untitled, words_of_path
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
     shown = [_title_above(table, number, headings[number]) for number in range(table.n_documents)]
     if unit == "document":
         for number, fields in enumerate(shared):
-            text = shown[number] + str(table.document_value("text", number))
+            text = shown[number] + without_destinations(str(table.document_value("text", number)))
             texts = {"content": text, "headers": " \n".join(headings[number])}
             yield {name: (fields | texts)[name] for name in names}
         return
@@ -102,7 +103,10 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
         # The path of the first section, then the headings of the other sections that the chunk overlaps.
         further = [headings[document][section] for section in table.sections[number][1:]]
         above = shown[document] if number == first_chunks[document] else ""
-        of_chunk = {"content": above + text, "headers": " \n".join([*table.header_path(number), *further])}
+        of_chunk = {
+            "content": above + without_destinations(text),
+            "headers": " \n".join([*table.header_path(number), *further]),
+        }
         yield {name: (shared[document] | of_chunk)[name] for name in names}
 
 

@@ -133,6 +133,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "started": lambda results: start_time(results),
         "design": lambda results: evidence.design(results),
         "exploratory": lambda results: results.exploratory,
+        "without_answers": lambda results: results.without_answers,
     },
     "verdicts": {
         "sentence": lambda results: screen.verdict_sentence(results),

@@ -137,6 +137,18 @@ class Measurements:
         return bool((~self.per_query["measure"].isin((SILENCE, HITS, UNPLACED))).any())
 
     @property
+    def without_answers(self) -> str:
+        """A sentence on the arms that return no relevant document for any judged query; empty without such arms."""
+        frame = self.per_query[~self.per_query["measure"].isin((SILENCE, HITS, UNPLACED))]
+        best = frame[frame["level"] == "document"].groupby("arm", sort=False)["value"].max()
+        if not len(names := [str(name) for name in best.index[best == 0]]):
+            return ""
+        return (
+            f"{', '.join(names)}: no relevant document was returned for any judged query, so all values are 0; "
+            "probably ids of results and judgments differ, or judgments are for other documents (ragbench data check)"
+        )
+
+    @property
     def comparison(self) -> int:
         """The number of this comparison on its queries, from 1; 0 where no arms were compared."""
         return int(self.record.get("comparison", 0))

@@ -283,6 +283,8 @@ class Experiment:
             only=self.only,
             conclude=lambda measured: self._conclude(measured, show),
         )
+        if measured.without_answers:
+            _LOG.warning(measured.without_answers)
         return dataclasses.replace(Results.of(measured, self.given), held=self.held)
 
     def remeasure_latency(self, folder: Path, show: Callable[[Results], None] | None = None) -> Results:

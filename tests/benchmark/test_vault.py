@@ -35,6 +35,18 @@ def test_vault_names_wrong_paths_and_unread_answers(tmp_path: Path) -> None:
     assert warning == f"{path}: column 'answer' names documents but is not read: rename it to 'relevant'"
 
 
+def test_vault_says_that_an_answer_is_excluded(tmp_path: Path) -> None:
+    notes, queries = tmp_path / "notes", tmp_path / "q.csv"
+    notes.mkdir()
+    for name, front in (("read", ""), ("draft", "---\ndraft: true\n---\n"), ("old", "")):
+        (notes / f"{name}.md").write_text(f"{front}# {name}\n\n<!-- hidden -->\n")
+    queries.write_text("text,relevant\none,draft.md\ntwo,old\nthree,reads\n")
+    warning, *_ = load_vault(notes, queries, exclude=["old.md"]).warnings
+    assert "draft.md (line 2; draft.md is excluded: a draft, or not listed or searched on the site; data.dra" in warning
+    assert "old (line 3; old.md is excluded: named in data.exclude)" in warning
+    assert "reads (line 4; did you mean read?)" in warning
+
+
 def test_vault_reads_folder_with_one_table(tmp_path: Path) -> None:
     queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels"
     queries.write_text('{"_id": "a", "text": "one"}\n')

@@ -39,7 +39,8 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("{# note #}a", "a"),
         (":::tip[Read this]\nx\n:::", "Read this\nx\n"),
         ("::: warning\nx\n:::", "Warning\nx\n"),
-        ('--8<-- "file.md"\nx', "\nx"),
+        ('--8<-- "docs/file.md"\nx', "docs/file.md\nx"),
+        ("{* ../src/a_proxy.py hl[8] *}\nx", "../src/a_proxy.py\nx"),
         ("Text. ^a1b2c3\n\nMore", "Text.\n\nMore"),
         ("```dataview\nLIST\n```\nx", "\n\n\nx"),
         ("## Day {#daytime}", "## Day"),
@@ -88,6 +89,13 @@ def test_headings_of_html_make_sections_with_ids() -> None:
 def test_table_of_html_becomes_one_of_markdown() -> None:
     written = "<table>\n<tr><th>relay</th><th>volts</th></tr>\n<tr><td>r1</td><td>12 | 24</td></tr>\n</table>"
     assert visible(written).text == "| relay | volts |\n| --- | --- |\n| r1 | 12 \\| 24 |\n"
+
+
+def test_html_in_an_admonition_stays_in_it() -> None:
+    written = "!!! note\n    <h3>Why</h3>\n\n    Text.\n\n    > <h3>How</h3>\n    > So.\n"
+    document, _ = parse_document("a", "a.md", written.encode(), 0.0)
+    assert document.text == "!!! note\n    ### Why\n\n    Text.\n\n    > ### How\n    > So.\n"
+    assert [section.path for section in document.sections] == [()]
 
 
 def test_html_is_no_markdown() -> None:

@@ -5,6 +5,7 @@ import pytest
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.reader import parse_document
+from ragbench.corpus.searched import without_destinations
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.texts import FIELDS, PassageTemplate, lexical_rows
 
@@ -62,7 +63,8 @@ def test_texts_of_lexical_fields(table: ChunkTable) -> None:
     assert last["tags"] == "auth tokens"
     assert rows[0]["path"] == ""
     assert rows[0]["anchors"] == "the limits"
-    assert [row["content"] for row in rows] == table.texts()
+    assert [row["content"] for row in rows] == [without_destinations(text) for text in table.texts()]
+    assert rows[0]["content"].endswith("See how to rotate") and "|how to rotate]]" in table.texts()[0]
 
 
 def test_texts_of_whole_documents(table: ChunkTable) -> None:

@@ -221,3 +221,11 @@ def test_screen_no_word_of_a_wide_table_is_cut_in_a_terminal(monkeypatch: pytest
     message = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     assert "…" not in message and max(map(len, message.splitlines())) <= 80
     assert "inconclusive" in message and "recommended" in message
+
+
+def test_zero_values_of_all_queries_are_named(write_results, tmp_path: Path) -> None:
+    nothing, something = [0.0] * 12, [0.0] * 11 + [0.5]
+    results = measurements.load(write_results(tmp_path / "run", {"ours": something, "live": nothing}))
+    assert results.without_answers.startswith("live: no relevant document was returned for any judged query")
+    results = measurements.load(write_results(tmp_path / "more", {"ours": something}))
+    assert results.without_answers == ""

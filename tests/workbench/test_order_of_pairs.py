@@ -2,6 +2,7 @@
 
 import logging
 
+import pandas as pd
 import pytest
 
 import ragbench
@@ -22,6 +23,17 @@ def test_evaluate_warns_of_scores_that_grow(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level(logging.WARNING):
         ragbench.evaluate({"dict": DISTANCES}, QRELS, ["RR"])
     assert "distances" in caplog.text
+
+
+def test_evaluate_warns_of_a_frame_whose_scores_grow(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [(qid, docno, score) for qid, hits in DISTANCES.items() for docno, score in hits.items()]
+    growing = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    with caplog.at_level(logging.WARNING):
+        ragbench.evaluate({"ranks": growing.drop(columns="score").assign(rank=[1, 2, 3, 1, 2])}, QRELS, ["RR"])
+        ragbench.evaluate({"falling": growing.sort_values("score", ascending=False)}, QRELS, ["RR"])
+        assert caplog.text == ""
+        ragbench.evaluate({"frame": growing}, QRELS, ["RR"])
+    assert "run 'frame': in every query the scores grow" in caplog.text
 
 
 def test_evaluate_says_nothing_of_falling_scores(caplog: pytest.LogCaptureFixture) -> None:

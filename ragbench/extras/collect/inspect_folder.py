@@ -92,21 +92,22 @@ def _has(folder: Path, name: str) -> bool:
 
 
 def survey(
-    corpus: Path, queries: Path | None, qrels: Path | None, include: Sequence[str]
+    corpus: Path, queries: Path | None, qrels: Path | None, **reading: Any
 ) -> tuple[list[str], Sequence[str], str]:
     """Read a folder and optionally a table of queries: its contents and its warnings in sentences, and its language.
 
-    The language is that of most documents, "" where none was recognised. Raises CorpusError, and BenchmarkError with
-    file and line.
+    `reading` holds `include`, `exclude`, `drafts` and `site` (see `load_vault`) where they are set. The language is
+    that of most documents, "" where none was recognised. Raises CorpusError, and BenchmarkError with file and line.
     """
-    vault = load_vault(corpus, queries, qrels, include=include, topics=queries is not None)
+    vault = load_vault(corpus, queries, qrels, topics=queries is not None, **reading)
+    include, exclude = reading.get("include", MARKDOWN), reading.get("exclude", ())
     languages = Counter(filter(None, (language(document.text) for document in vault.documents)))
     chunks = sum(len(HeaderChunker().chunk(document)) for document in vault.documents)
     n = len(vault.documents)
     lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{_named(languages, n)}"]
     often = languages.most_common(1)[0][0] if languages else ""
-    if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob]).files]:
-        others = ", ".join(f"{len(find_files(corpus, [glob]).files)} {glob[4:]}" for glob in unread)
+    if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob], exclude).files]:
+        others = ", ".join(f"{len(find_files(corpus, [glob], exclude).files)} {glob[4:]}" for glob in unread)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
     lines += [f"excluded: {note}" for note in vault.notes if queries is None or str(queries) not in note]

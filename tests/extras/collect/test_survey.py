@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from ragbench.commands import cli
 from ragbench.config import project
+from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect.inspect_folder import language
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
@@ -43,6 +45,35 @@ def test_init_counts_documents_chunks_and_language(init) -> None:
     assert (code, err) == (0, "reading 0/19\nchunking 0/19\nestimating the time\n")
     assert out.startswith("notes: 19 documents, ") and "chunks, mostly English\n" in out
     assert "no queries given: ragbench will generate synthetic queries from your notes" in out
+
+
+def test_init_keeps_what_an_earlier_file_excludes(init, notes: Path) -> None:
+    init()
+    written = Path(project.FILE).read_text()
+    Path(project.FILE).write_text(written.replace("arms:", 'data.exclude: ["a*.md"]\narms:'))
+    _, out, _ = init()
+    left_out = len(list(notes.rglob("a*.md")))
+    assert left_out and f"notes: {19 - left_out} documents" in out
+    assert f"excluded: excluded (named in data.exclude): {left_out}, such as" in out
+    assert project.read(Path(project.FILE)).values["data.exclude"] == ["a*.md"]
+    Path(project.FILE).write_text("[")
+    assert "notes: 19 documents" in init()[1]
+
+
+def test_init_names_copies_in_versions_and_languages(init, notes: Path) -> None:
+    shutil.rmtree(notes)
+    for folder in ("docs", "versioned_docs/version-1.0", "versioned_docs/version-2.0", "i18n/de", "i18n/fr"):
+        for name in ("start", "stop"):
+            page = notes / folder / f"{name}.md"
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(f"# {name}\n\nThe text of {folder}.\n")
+    _, out, _ = init()
+    assert "copies in other versions than versioned_docs/version-2.0: versioned_docs/version-1.0 (2 pages)" in out
+    assert "copies in other languages than i18n/fr: i18n/de (2 pages)" in out
+    globs = re.findall(r"add data\.exclude: (\[.*?\])", out)
+    assert globs == ['["versioned_docs/version-1.0/"]', '["i18n/de/"]']
+    excluded = [glob for listed in globs for glob in json.loads(listed)]
+    assert len(read_vault(notes, exclude=excluded).documents) == 6
 
 
 def test_init_counts_queries_with_and_without_answers(init) -> None:

@@ -35,6 +35,8 @@ then: ragbench run
 
 _ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
 """Lucene's analyzers by script; a language has the analyzer of its name."""
+_READING = ("include", "exclude", "drafts", "site")
+"""Keys of `data` that a second `ragbench init` keeps."""
 _TOPICS = Path("topics.jsonl")
 """What --log writes, and what `data.queries` names where a live search needs queries."""
 _ARMS = {"baseline": ("exp=baseline",), "recommended": ("exp=recommended",)}
@@ -68,6 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
     if keeps_file and (asks or (arguments.log is not None and not _TOPICS.exists())):
         raise refused
     kind, data = recognise(arguments.folder)
+    data |= _files_read(file, data)
     has_queries = data["data"] != "vault" or "data.queries" in data
     if queries := _queries(arguments, data, asks and not has_queries):
         data.pop("data.qrels", None)
@@ -110,6 +113,18 @@ def main(arguments: argparse.Namespace) -> int:
         print("synthetic queries cannot be used with a live search: take queries from its log, or add data.queries")
         console.next_command("topics from-log FILE")
     return 0
+
+
+def _files_read(file: Path, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of the written project that say which files of the same folder are read; it may be unreadable."""
+    from ragbench.config import project
+
+    try:
+        written = project.read(file).values if file.exists() else {}
+    except ConfigError:
+        return {}
+    same = written.get("data.corpus") == data.get("data.corpus")
+    return {key: written[key] for key in map("data.{}".format, _READING) if same and key in written}
 
 
 def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool) -> Path | None:
@@ -190,7 +205,6 @@ def _opened(
     Raises BenchmarkError, CorpusError.
     """
     from ragbench.corpus.file_warning import grouped_by_kind
-    from ragbench.corpus.folder import MARKDOWN
     from ragbench.extras.collect.inspect_folder import survey
 
     if data["data"] != "vault":
@@ -200,7 +214,8 @@ def _opened(
     queries, qrels = (
         Path(data[key]) if has_queries and key in data else None for key in ("data.queries", "data.qrels")
     )
-    lines, warnings, language = survey(Path(data["data.corpus"]), queries, qrels, data.get("data.include", MARKDOWN))
+    reading = {key: data[f"data.{key}"] for key in _READING if f"data.{key}" in data}
+    lines, warnings, language = survey(Path(data["data.corpus"]), queries, qrels, **reading)
     if "data.queries" not in data:
         lines.append("no queries given: ragbench will generate synthetic queries from your notes")
     return lines, warnings, language
