@@ -17,6 +17,7 @@ LINES = "adds lines; a reader leaves out half a line"
 
 WRITERS = {
     "benchmark/native.py": DRAFT,
+    "extras/backends/multilingual.py": DRAFT,
     "extras/engines/opened.py": TEMPORARY,
     "extras/engines/load.py": TEMPORARY,
     "extras/fit/tuning/study.py": LINES,
