@@ -207,7 +207,7 @@ def _overview() -> str:
             "Find out which retrieval ideas improve search over your markdown documentation.",
             *lines,
             "",
-            "ragbench COMMAND --help explains a command with examples. To start: ragbench run",
+            "ragbench COMMAND --help explains a command with examples. To start: ragbench init FOLDER",
             "Exit codes: 0 done, 1 a check (data check, verify, gate) or an arm failed, 2 bad input or a missing part,",
             "3 gate is inconclusive (too few queries), 130 interrupted.",
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,7 +17,7 @@ from ragbench.config.names import label
 
 DESCRIPTION = "List presets, options, parameters with their defaults, data, models, plug-ins and runs."
 EXAMPLES = """examples:
-  ragbench list                      presets, options, data and models
+  ragbench list                      the names of presets, options, data and models, on one screen
   ragbench list switches
   ragbench list parameters p6        every key that begins with p6
   ragbench list experiments --json
@@ -54,12 +55,9 @@ def main(arguments: argparse.Namespace) -> int:
         console.print_json(rows[arguments.kind] if arguments.kind else rows)
         return 0
     for kind in kinds:
-        _print(kind, rows[kind])
+        _print(kind, rows[kind]) if arguments.kind else _print_names(kind, rows[kind])
     if not arguments.kind:
-        print(
-            "ragbench list parameters shows every key with its default; ragbench list config prints a configuration\n"
-            "sources 000 to 004 are the five design documents that the options come from"
-        )
+        print("ragbench list experiments explains each preset; the same for switches, data, models and parameters")
     return 0
 
 
@@ -178,6 +176,13 @@ _TITLES = {
 
 def _key(row: Mapping[str, Any]) -> str:
     return str(row.get("key", row.get("name")))
+
+
+def _print_names(kind: str, rows: _Rows) -> None:
+    """The names alone, so that all kinds fit on one screen."""
+    names = ", ".join(label(row["name"]) if kind == "switches" else str(row["name"]) for row in rows)
+    text = f"{_TITLES[kind]}: {names}"
+    print(textwrap.fill(text, console.SCREEN, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _print(kind: str, rows: _Rows) -> None:

@@ -71,8 +71,8 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
-        console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
         console.print_text(*sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
+        console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
     tables.show_contexts(loaded, tokens)
     return 0
 
