@@ -124,8 +124,12 @@ def _by_seed(requirements: Sequence[Requirement]) -> str:
 
 
 def has_evidence(differs: str) -> bool:
-    """Whether a reason has a figure, or quotes what contradicts the requirement; names such as P1 are not figures."""
-    plain = re.sub(r"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+", "", differs)
+    """Whether a reason has a figure, or quotes what contradicts the requirement.
+
+    Names such as P1 are not figures, nor is a zero that counts nothing, such as `0 hits`.
+    """
+    nothing = r"\b0 (?:of|hits|errors)\b"
+    plain = re.sub(rf"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+|{nothing}", "", differs)
     return bool(re.search(r"\d", plain) or re.search(r'"[^"]+"', plain))
 
 

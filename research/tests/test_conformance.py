@@ -33,6 +33,7 @@ def test_conformance_difference_is_measured_or_quoted() -> None:
         ("Slower by 12 ms.", True),
         ('The seed says "both".', True),
         ("Not in P6 at nDCG@10 by `k=60`.", False),
+        ("It changes 0 hits, and 0 of the others.", False),
         ("", False),
     ],
 )

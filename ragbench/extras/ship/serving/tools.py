@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from starlette.exceptions import HTTPException
 
 from ragbench.corpus.reader import docno_of
@@ -35,11 +35,29 @@ Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET, description="size of the resu
 
 
 class SearchTool(messages.Message):
-    """A search: the common parameters; all others of `SearchRequest` are in `options`."""
+    """A search: the common parameters; all others of `SearchRequest` are in `options`.
+
+    Filters and `max_results` are also accepted beside the query, as source 004 has them.
+    """
 
     query: str = Field(description="what to search for: a question, an error code or a name")
     max_tokens: Budget = messages.DEFAULT_BUDGET
     options: dict[str, Any] = Field({}, description=_OPTIONS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def with_flat_arguments(cls, values: Any) -> Any:
+        """The values with filters and `max_results` moved into `options`."""
+        if not isinstance(values, dict) or not isinstance(values.get("options", {}), dict):
+            return values
+        filters = {name: value for name, value in values.items() if name in messages.SearchFilters.model_fields}
+        values = {name: value for name, value in values.items() if name not in filters}
+        options = dict(values.pop("options", {}))
+        if filters:
+            options["filters"] = {**(options.get("filters") or {}), **filters}
+        if "max_results" in values:
+            options["top_n"] = values.pop("max_results")
+        return {**values, "options": options}
 
 
 class HypothesisTool(messages.Message):

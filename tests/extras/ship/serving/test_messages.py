@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ragbench.base.errors import ConfigError
 from ragbench.extras.ship.serving.messages import REQUESTS, Limits, SearchFilters, request_type
+from ragbench.extras.ship.serving.tools import SearchTool
 from ragbench.search.stages.filters import FilterDocuments
 from tests.naming import naming
 
@@ -71,3 +72,10 @@ def test_request_examples_are_valid() -> None:
     for example in REQUESTS:
         request = request_type(Limits()).model_validate(example)
         assert request.options().mode == example.get("mode")
+
+
+def test_search_tool_takes_filters_and_max_results_beside_the_query() -> None:
+    flat = SearchTool.model_validate({"query": "x", "doc_type": "api", "max_results": 5, "options": {"mode": "hybrid"}})
+    assert flat.options == {"mode": "hybrid", "filters": {"doc_type": "api"}, "top_n": 5}
+    with pytest.raises(ValidationError, match="unknown"):
+        SearchTool.model_validate({"query": "x", "unknown": 1})
