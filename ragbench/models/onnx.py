@@ -54,8 +54,9 @@ class OnnxGraph:
         self.max_tokens = max_tokens
         self.exact = exact
         self._wanted = output
-        self._loading = Lock()
-        self._loaded: tuple[Tokenizer, InferenceSession] | None = None
+        self._loading, self._reading = Lock(), Lock()
+        self._loaded: InferenceSession | None = None
+        self._read: Tokenizer | None = None
 
     def __call__(self, text: str, second: str | None = None) -> NDArray[Any]:
         """The output for one text, or for a pair of texts, without its batch axis."""
@@ -65,7 +66,17 @@ class OnnxGraph:
     @property
     def tokenizer(self) -> Tokenizer:
         """Cuts a text into at most `max_tokens` tokens, markers among them."""
-        return (self._loaded or self._load())[0]
+        with self._reading:
+            if self._read is None:
+                _ = self.folder.weights  # refuses weights that differ from the pinned ones
+                self._read = self.folder.load_tokenizer()
+                self._read.enable_truncation(self.max_tokens)
+            return self._read
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of a whole text, without markers."""
+        encoding = self.tokenizer.encode(text, add_special_tokens=False)
+        return len(encoding.ids) + sum(len(rest.ids) for rest in encoding.overflowing)
 
     @cached_property
     def numerics(self) -> str:
@@ -75,7 +86,7 @@ class OnnxGraph:
         return f"int8 {hashlib.sha256(self(_PROBE).tobytes()).hexdigest()[:8]}"
 
     def _run(self, ids: list[int], mask: list[int], types: list[int]) -> NDArray[Any]:
-        _, session = self._loaded or self._load()
+        session = self._loaded or self._load()
         arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
         feed = {node.name: np.array([arrays[node.name]], dtype=np.int64) for node in session.get_inputs()}
         try:
@@ -90,18 +101,16 @@ class OnnxGraph:
     @cached_property
     def output(self) -> tuple[str, list[int | str | None]]:
         """Name and shape of the output; an axis of variable length has a name or None instead of a number."""
-        _, session = self._loaded or self._load()
+        session = self._loaded or self._load()
         nodes = session.get_outputs()
         node = next((node for node in nodes if node.name == self._wanted), nodes[0])
         return node.name, node.shape
 
-    def _load(self) -> tuple[Tokenizer, InferenceSession]:
+    def _load(self) -> InferenceSession:
+        _ = self.tokenizer  # which compares the digests of all files
         with self._loading:
             if self._loaded is None:
-                _ = self.folder.weights  # refuses weights that differ from the pinned ones
-                tokenizer = self.folder.load_tokenizer()
-                tokenizer.enable_truncation(self.max_tokens)
-                self._loaded = tokenizer, self._session(self.folder.graph)
+                self._loaded = self._session(self.folder.graph)
             return self._loaded
 
     def _session(self, path: Path) -> InferenceSession:
@@ -158,6 +167,10 @@ class OnnxEncoder(UnbatchedEncoder):
     def numerics(self) -> str:
         """As `OnnxGraph.numerics`."""
         return self._graph.numerics
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of a whole text, without markers."""
+        return self._graph.count_tokens(text)
 
     @cached_property
     def dim(self) -> int:

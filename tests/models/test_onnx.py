@@ -157,7 +157,7 @@ def test_exact_numerics_do_not_round_activations(bge: Encoder, reranker: CrossEn
         ids = [graph.tokenizer.encode(text).ids for text in texts]
         batch = np.array([ids[0], ids[1] + [0] * (len(ids[0]) - len(ids[1]))])
         feed = {"input_ids": batch, "attention_mask": (batch > 0).astype(np.int64), "token_type_ids": 0 * batch}
-        difference = np.abs(graph._loaded[1].run(None, feed)[0][1][0] - graph(texts[1])[0]).max()
+        difference = np.abs(graph._loaded.run(None, feed)[0][1][0] - graph(texts[1])[0]).max()
         assert difference < most
     assert difference > 1e-3
     scored = load_cross_encoder(CrossEncoderSpec(numerics="exact"))

@@ -33,6 +33,15 @@ _COMMON = {
     "Italian": "il che di per una con non gli della sono del si",
     "Portuguese": "o os uma que não com para por do da em ao",
     "Dutch": "het een van en niet dat met voor zijn op te de",
+    "Swedish": "och att det som en är för av inte med den om",
+    "Danish": "og at det er til på ikke af for med der den",
+    "Norwegian": "og at det er til på ikke av for med som den",
+    "Finnish": "ja on ei se että oli myös mutta tai kun joka ovat",
+    "Czech": "je se na že to pro jako nebo která jsou ve být",
+    "Polish": "w nie się na jest że do to jak oraz lub dla",
+    "Romanian": "și în la cu care nu este sunt pentru din mai sau",
+    "Hungarian": "az és hogy nem is egy meg van vagy ez csak mint",
+    "Turkish": "ve bir bu için ile de da olarak çok veya değil olan",
 }
 _COPIES = {
     "versions": re.compile(
@@ -47,6 +56,7 @@ _SCRIPTS = {
     "a Cyrillic script": re.compile(r"[\u0400-\u04ff]"),
     "Greek": re.compile(r"[\u0370-\u03ff]"),
     "Arabic": re.compile(r"[\u0600-\u06ff]"),
+    "Hindi": re.compile(r"[\u0900-\u097f]"),
 }
 
 
@@ -93,19 +103,21 @@ def _has(folder: Path, name: str) -> bool:
 
 def survey(
     corpus: Path, queries: Path | None, qrels: Path | None, **reading: Any
-) -> tuple[list[str], Sequence[str], str]:
-    """Read a folder and optionally a table of queries: its contents and its warnings in sentences, and its language.
+) -> tuple[list[str], Sequence[str], list[tuple[str, int]]]:
+    """Read a folder and optionally a table of queries: its contents and its warnings in sentences, and its languages.
 
-    `reading` holds `include`, `exclude`, `drafts` and `site` (see `load_vault`) where they are set. The language is
-    that of most documents, "" where none was recognised. Raises CorpusError, and BenchmarkError with file and line.
+    `reading` holds `include`, `exclude`, `drafts` and `site` (see `load_vault`) where they are set. The languages are
+    those of at least 5% of the documents, each with its number of documents, the most frequent one first. Raises
+    CorpusError, and BenchmarkError with file and line.
     """
     vault = load_vault(corpus, queries, qrels, topics=queries is not None, **reading)
     include, exclude = reading.get("include", MARKDOWN), reading.get("exclude", ())
     languages = Counter(filter(None, (language(document.text) for document in vault.documents)))
     chunks = sum(len(HeaderChunker().chunk(document)) for document in vault.documents)
     n = len(vault.documents)
-    lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{_named(languages, n)}"]
-    often = languages.most_common(1)[0][0] if languages else ""
+    often = [(name, count) for name, count in languages.most_common(3) if count >= _SHARE * n]
+    named = "".join(f", {'some' if number else 'mostly'} {name}" for number, (name, _) in enumerate(often))
+    lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{named}"]
     if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob], exclude).files]:
         others = ", ".join(f"{len(find_files(corpus, [glob], exclude).files)} {glob[4:]}" for glob in unread)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
@@ -163,11 +175,6 @@ def language(text: str) -> str:
     counts = {name: sum(words[word] for word in common.split()) for name, common in _COMMON.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] >= minimums.FUNCTION_WORDS else ""
-
-
-def _named(languages: Counter[str], documents: int) -> str:
-    often = [name for name, count in languages.most_common(3) if count >= _SHARE * documents]
-    return f", mostly {often[0]}" + "".join(f", some {name}" for name in often[1:]) if often else ""
 
 
 def _columns(queries: Path, names: Names) -> list[str]:

@@ -104,6 +104,18 @@ def test_multilingual_every_analyzer_of_a_language_makes_terms(name: str) -> Non
     assert analysis(name) == (name, {})  # the engines have analyzers of the same names
 
 
+def test_german_page_is_found_by_its_flags_versions_and_names_as_an_english_one() -> None:
+    texts = {
+        "german": ("Mit --max-lag seit v1.2.3 wartet getUserById.", "Der Zuteiler wartet auf die Antwort."),
+        "technical": ("With --max-lag since v1.2.3 getUserById waits.", "The allocator waits for the answer."),
+    }
+    for name, (content, other) in texts.items():
+        terms, others = (set(analyze(analyzer(name), text)) for text in (content, other))
+        for query in ("--max-lag", "max-lag", "getUserById", "getuserbyid", "v1.2.3"):
+            asked = set(analyze(analyzer(name), query))
+            assert asked and asked <= terms and not asked & others, (name, query)
+
+
 def test_german_stems_and_stop_words() -> None:
     assert analyze(analyzer("german"), "Die Ketten der Räder") == ["kett", "rad"]
 
@@ -115,7 +127,7 @@ def test_init_takes_what_suits_notes_in_another_language(
     assert cli.main(["init", str(GERMAN / "vault"), "--queries", str(GERMAN / "queries.csv"), "--yes"]) == 0
     printed = capsys.readouterr().out
     assert "mostly German" in printed
-    assert "for German: index.lexical.analyzer=german, index.encoder.name=multilingual-e5-small" in printed
+    assert "German in 16 documents: index.lexical.analyzer=german, index.encoder.name=multilingual-e5-small" in printed
     written = yaml.safe_load((tmp_path / "ragbench.yaml").read_text())
     assert written["index.lexical.analyzer"] == "german"
     recommended = composition.compose(["exp=recommended"]).config["index"]

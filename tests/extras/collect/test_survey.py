@@ -76,6 +76,12 @@ def test_init_names_copies_in_versions_and_languages(init, notes: Path) -> None:
     assert len(read_vault(notes, exclude=excluded).documents) == 6
 
 
+def test_init_names_second_language_and_what_finds_it(notes: Path, init) -> None:
+    (notes / "lampe.md").write_text("# Lampe\n\nDer Schlüssel ist nicht in der Lampe, und das Haus ist dunkel.\n")
+    found = "German in 1 document: index.encoder.name=multilingual finds them by queries in their language, too\n"
+    assert found in init()[1]
+
+
 def test_init_counts_queries_with_and_without_answers(init) -> None:
     table = "question,relevant\nhow are programs told apart,authentication.md\nwhat is counted,metrics.md\nmoose,\n"
     code, out, _ = init(table)
@@ -159,4 +165,7 @@ def test_language_is_recognised() -> None:
     assert language("Les lampes sont dans la maison pour que le soir ne soit pas noir.") == "French"
     assert language("ランプは夕方に灯ります") == "Chinese or Japanese"
     assert language("Лампы горят вечером") == "a Cyrillic script"
+    assert language("Lamporna är tända och dörren är inte öppen för att det är sent.") == "Swedish"
+    assert language("Lampene er tent, og det er ikke lys som kommer av at døren er åpen.") == "Norwegian"
+    assert language("Lampy się nie palą, bo jest wieczór i to jest dla nas dobre.") == "Polish"
     assert language("LNT-301 LNT-302") == ""

