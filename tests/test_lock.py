@@ -169,14 +169,14 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # In a process of its own, because modules of extras may have been imported here.
 WITHOUT = """
 import json, sys
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.commands import cli
 
 extras = ("jmespath", "lightgbm", "mcp", "optuna", "watchfiles")
 sys.modules |= dict.fromkeys((*extras, "fastapi", "httpx", "tenacity", "uvicorn"))
 for words in json.loads(sys.argv[1]):
     print(cli.main(words))
-assert not plugins.missing_package(ModuleNotFoundError("of the core", name="numpy"))
+assert not registry.missing_package(ModuleNotFoundError("of the core", name="numpy"))
 """
 
 

@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import ConfigError
 from tests import package_layers
+from tools import registry as registry_file
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = sorted(name for name in package_layers.read() if name.startswith("extras/"))
@@ -23,7 +25,7 @@ OPTIONAL = (
     "ragbench.report",
     "ragbench.experiment",
     "ragbench.extras.collect.topics",
-    *(f"ragbench.export.{name}" for name in plugins.names("ragbench.exports")),
+    *(f"ragbench.export.{name}" for name in registry.names("export")),
     *("mlflow", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
 )
 SEARCH = """
@@ -89,7 +91,7 @@ def test_plugin_package_registers_like_our_parts(tmp_path: Path) -> None:
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
     (facts / "entry_points.txt").write_text(
-        "[ragbench.exports]\ncsv = stranger:FORMAT\n[ragbench.commands]\nhello = stranger\ngone = nowhere_at_all\n"
+        "[ragbench]\nexport.csv = stranger:FORMAT\ncommand.hello = stranger\nexport.gone = nowhere_at_all\n"
     )
     path = os.pathsep.join((str(ROOT), str(tmp_path)))
     printed = python("-m", "ragbench", "hello", "you", cwd=tmp_path, PYTHONPATH=path)
@@ -98,9 +100,19 @@ def test_plugin_package_registers_like_our_parts(tmp_path: Path) -> None:
     assert "csv" in python("-m", "ragbench", "export", "--help", cwd=tmp_path, PYTHONPATH=path)
 
 
+def test_registry_file_has_the_entry_points_of_the_project() -> None:
+    assert registry_file.FILE.read_text(encoding="utf-8") == registry_file.text(), "run: python -m tools.registry"
+
+
+def test_registry_objects_of_every_name_are_there() -> None:
+    for kind in get_args(registry.Kind):
+        for name in registry.entries(kind):
+            assert registry.find(kind, name) is not None, f"{kind}.{name}"
+
+
 def test_unknown_part_is_one_sentence() -> None:
     with pytest.raises(ConfigError, match=r"--format must be one of ragbench, .*, got pdf"):
-        plugins.load("ragbench.exports", "pdf", "--format")
+        registry.load("export", "pdf", "--format")
 
 
 def needed_by(extra: str) -> set[str]:

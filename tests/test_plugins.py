@@ -21,7 +21,7 @@ import pytest
 
 import ragbench
 from ragbench import CustomStage, Experiment
-from ragbench.base import extensions
+from ragbench.base import registry
 from ragbench.base.errors import ArmsFailed, ConfigError, ModelError
 from ragbench.base.types import Query, Ranking
 from ragbench.benchmark.benchmark import Benchmark
@@ -199,7 +199,7 @@ def test_arm_whose_plug_in_exits_fails_alone(vault_folder: Path, tmp_path: Path)
 
     data = ["data=vault", f"data.corpus={vault_folder}", "topics=derived", *QUICK, f"paths.results={tmp_path}"]
     arms = {"words": [*data, "dense=null"], "leaves": [*data, "dense=null", leaves()]}
-    extensions.register("reranker", "fails", lambda query, passages: 1 / 0)
+    registry.register("reranker", "fails", lambda query, passages: 1 / 0)
     arms["fails"] = [*data, "dense=null", "p6=on", "p6.model=fails"]  # and in the forecast, before it runs
     with pytest.raises(
         ArmsFailed, match=r"2 of 3 arms failed \('leaves', 'fails': stage 'leaves' failed: SystemExit: 0"
@@ -225,16 +225,16 @@ def test_encoder_function_gives_unit_vectors() -> None:
 def test_reranker_function_gives_finite_scores() -> None:
     model = load_cross_encoder(CrossEncoderSpec("shared_words"))
     assert model.score("a b", ["b c", "x", "a b"]).tolist() == [1.0, 0.0, 2.0]
-    extensions.register("encoder", "bad", lambda texts: [1.0])
+    registry.register("encoder", "bad", lambda texts: [1.0])
     with pytest.raises(ModelError, check=naming("'bad'", "2 vectors")):
         load_encoder(EncoderSpec("bad")).encode_passages(["a", "b"])
-    extensions.register("encoder", "empty", lambda texts: [[] for _ in texts])
+    registry.register("encoder", "empty", lambda texts: [[] for _ in texts])
     with pytest.raises(ModelError, check=naming("'empty'", "1 vectors")):
         load_encoder(EncoderSpec("empty")).encode_passages(["a"])
-    extensions.register("encoder", "far", lambda texts: [[3e300, 4e300], [3e-300, 4e-300], [0.0, 0.0]])
+    registry.register("encoder", "far", lambda texts: [[3e300, 4e300], [3e-300, 4e-300], [0.0, 0.0]])
     far = load_encoder(EncoderSpec("far")).encode_passages(["a", "b", "c"])
     assert far.tolist() == [pytest.approx([0.6, 0.8]), pytest.approx([0.6, 0.8]), [0, 0]]
-    extensions.register("reranker", "large", lambda query, passages: [1e39 for _ in passages])
+    registry.register("reranker", "large", lambda query, passages: [1e39 for _ in passages])
     with pytest.raises(ModelError, check=naming("'large'", "3.4e38")):
         load_cross_encoder(CrossEncoderSpec("large")).score("a", ["b"])
 
@@ -243,7 +243,7 @@ def test_measure_function_is_computed_with_the_others() -> None:
     frame = measures.evaluate({"q": [("a", 2.0), ("b", 1.0)]}, {"q": {"b": 1}}, ["RR", "found_first"])
     values = dict(zip(frame["measure"], frame["value"], strict=True))
     assert (values["RR"], values["found_first"]) == (0.5, 0.0)
-    extensions.register("measure", "broken", lambda ranked, grades: None)
+    registry.register("measure", "broken", lambda ranked, grades: None)
     with pytest.raises(ConfigError, check=naming("'broken'", "None")):
         measures.evaluate({"q": [("a", 2.0)]}, {"q": {"a": 1}}, ["broken"])
 

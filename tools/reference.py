@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import ragbench
+from ragbench.base import registry
 from ragbench.commands import GROUPS, WORDS, call, cli
 from ragbench.config import choices as config_choices
 from ragbench.models.bundled import BUNDLED
@@ -72,7 +73,7 @@ def _command(name: str, shared: Collection[tuple[str, str]]) -> Iterator[str]:
 def _module(name: str) -> str:
     called = call(name.split())
     assert called is not None
-    return called.module
+    return called.module.__name__
 
 
 def _parser(name: str) -> argparse.ArgumentParser:
@@ -108,7 +109,8 @@ def _line(text: str) -> str:
 
 def python_api() -> str:
     """Return the page of the public Python API."""
-    public = {name: getattr(ragbench, name) for name in sorted(ragbench.HOME, key=str.lower)}
+    names = sorted((*ragbench.HOME, *registry.entries("api")), key=str.lower)
+    public = {name: getattr(ragbench, name) for name in names}
     parts = [
         "# Python API",
         "The names that you import from `ragbench`, with signature and purpose. `help(ragbench.evaluate)` prints the "

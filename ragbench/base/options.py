@@ -116,9 +116,9 @@ def named(target: str) -> Callable[..., Any] | None:
             importlib.import_module(target.rpartition(".")[0])
         return _with_name(target)
     if made is None:
-        from ragbench.base import extensions
+        from ragbench.base import registry
 
-        extensions.names("stage")  # imports the plug-ins
+        registry.names("stage")  # imports the plug-ins
     return made or _with_name(target)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.bounds import Natural, Refused, Validated, check_field, shown
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError
@@ -18,12 +17,13 @@ from ragbench.base.options import option
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
-from ragbench.benchmark.loaders import LOADERS, MEMORY
 from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
 VERSION = 2
 """The version of the built-in benchmark that `data=builtin` reads."""
+MEMORY = "memory"
+"""The recorded loader of a benchmark that a script built in memory: nothing can read it again."""
 _VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
 
 
@@ -44,7 +44,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     name, loader, options, seed = _parse(spec)
     loaded = loader(**_complete(name, loader, options, topics), topics=topics)
     masked = any(topic.masked for topic in loaded.topics)
-    benchmark = plugins.required("without_sources", "the column masked of the topics")(loaded) if masked else loaded
+    without = registry.required("hook", "without_sources", "the column masked of the topics") if masked else None
+    benchmark = without(loaded) if without else loaded
     if seed is not None and topics:
         from ragbench.benchmark.split import resplit
 
@@ -154,11 +155,11 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
             f"'{options['name']}' was built in memory by a script and cannot be read again: measure what "
             "ragbench.save_benchmark(benchmark, FOLDER) returns, or export with the Results of the script"
         )
-    if not isinstance(name, str) or name not in LOADERS:
-        raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {shown(name)}")
+    known = registry.names("loader")
+    if not isinstance(name, str) or name not in known:
+        raise ConfigError(f"data.loader must be one of {', '.join(known)}, got {shown(name)}")
     seed = build(DataSpec, {"resplit": options.pop("resplit", None)}, "data").resplit
-    module, _, function = LOADERS[name].rpartition(".")
-    loader: Callable[..., Benchmark] = getattr(importlib.import_module(module), function)
+    loader: Callable[..., Benchmark] = registry.load("loader", name, "data.loader")
     parameters = _parameters(loader)
     for key in options:
         if key not in parameters:

@@ -1,4 +1,4 @@
-"""`ragbench ablate`."""
+"""`ragbench ablate` (Measure and compare): measure the effect of each option with an ablation design."""
 
 from __future__ import annotations
 

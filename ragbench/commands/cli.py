@@ -8,7 +8,6 @@ interrupted.
 from __future__ import annotations
 
 import argparse
-import importlib
 import io
 import logging
 import os
@@ -16,10 +15,9 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from types import ModuleType
 from typing import NoReturn
 
-from ragbench.base import console, plugins, processes
+from ragbench.base import console, processes, registry
 from ragbench.base.errors import BAD_INPUT, FAILED, INTERRUPTED, ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
@@ -80,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         called = call(words)
         if called is None:
             return _refuse(f"unknown command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
-        module = importlib.import_module(called.module)
-        options = _parser(called, module).parse_intermixed_args(called.rest)
+        module = called.module
+        options = _parser(called).parse_intermixed_args(called.rest)
         console.show_messages(logging.DEBUG if options.verbose else logging.INFO)
         if options.verbose:
             logging.basicConfig(level=logging.INFO)
@@ -96,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         return _refuse(str(error), FAILED if isinstance(error, ArmsFailed) else BAD_INPUT)
     except ModuleNotFoundError as error:
-        if sentence := plugins.missing_package(error):
+        if sentence := registry.missing_package(error):
             return _refuse(sentence)
         raise
     except BrokenPipeError:  # the reader of a pipe has gone (`ragbench list | head`)
@@ -112,8 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         processes.TYPED.reset(typed)
 
 
-def _parser(called: Call, module: ModuleType) -> _Parser:
+def _parser(called: Call) -> _Parser:
     """The parser of a command's arguments."""
+    module = called.module
     parser = _Parser(
         prog=f"ragbench {called.name}",
         description=module.DESCRIPTION,
@@ -177,7 +176,7 @@ def _complete(words: Sequence[str]) -> None:
         parser = commands.choices[words[0]]
         if " " in called.name:
             parser = parser.add_subparsers().add_parser(called.name.split()[1])
-        importlib.import_module(called.module).add_arguments(parser)
+        called.module.add_arguments(parser)
         add_common(parser)
         positional = next((action for action in parser._actions if not action.option_strings), None)
         if positional is not None and (below := WORDS.get(called.name)):

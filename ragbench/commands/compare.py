@@ -1,4 +1,5 @@
-"""`ragbench compare`."""
+"""`ragbench compare` (Measure and compare): compare finished runs, TREC run files of other systems, or fusion
+methods."""
 
 from __future__ import annotations
 

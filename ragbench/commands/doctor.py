@@ -1,4 +1,4 @@
-"""`ragbench doctor`."""
+"""`ragbench doctor` (Maintain the installation): check Java, models, Lucene, FAISS, MLflow, disk."""
 
 from __future__ import annotations
 

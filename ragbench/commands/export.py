@@ -1,4 +1,5 @@
-"""`ragbench export`."""
+"""`ragbench export` (Ship it): write a measured configuration for another system, or as a bundle that runs
+elsewhere."""
 
 from __future__ import annotations
 

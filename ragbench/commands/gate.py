@@ -1,4 +1,4 @@
-"""`ragbench gate`."""
+"""`ragbench gate` (Ship it): compare a run with a reference, and fail if it is worse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench index`."""
+"""`ragbench index` (Maintain the installation): build the index artefacts and inspect them."""
 
 from __future__ import annotations
 

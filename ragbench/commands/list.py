@@ -1,4 +1,4 @@
-"""`ragbench list`."""
+"""`ragbench list` (Understand a search): list presets, options, parameters, data and models; print a configuration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
-from ragbench.base.extensions import Kind
 from ragbench.base.files import Damaged
+from ragbench.base.registry import Kind
 from ragbench.config.choices import Choices
 from ragbench.config.names import label
 
@@ -110,12 +110,12 @@ def _models(available: Choices) -> _Rows:
 
 
 def _plugins(available: Choices) -> _Rows:
-    from ragbench.base import extensions
+    from ragbench.base import registry
 
     return [
-        {"name": name, "kind": kind, "module": extensions.find(kind, name).__module__, "use": use.format(name)}
+        {"name": name, "kind": kind, "module": registry.find(kind, name).__module__, "use": use.format(name)}
         for kind, use in _USES.items()
-        for name in extensions.names(kind)
+        for name in registry.names(kind)
     ]
 
 

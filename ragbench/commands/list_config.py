@@ -1,4 +1,4 @@
-"""`ragbench list config`."""
+"""`ragbench list config`: print the composed configuration and the pipeline as a sentence."""
 
 from __future__ import annotations
 

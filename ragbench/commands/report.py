@@ -1,4 +1,4 @@
-"""`ragbench report`."""
+"""`ragbench report` (Measure and compare): write a finished run as one HTML file that opens offline."""
 
 from __future__ import annotations
 

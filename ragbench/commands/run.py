@@ -1,4 +1,4 @@
-"""`ragbench run`."""
+"""`ragbench run` (Measure and compare): measure one or more configurations on a benchmark."""
 
 from __future__ import annotations
 

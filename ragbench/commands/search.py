@@ -1,4 +1,4 @@
-"""`ragbench search`."""
+"""`ragbench search` (Understand a search): search the collection and explain each result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench track`."""
+"""`ragbench track` (Maintain the installation): write finished runs to MLflow, and open MLflow."""
 
 from __future__ import annotations
 

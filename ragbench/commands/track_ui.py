@@ -1,4 +1,4 @@
-"""`ragbench track ui`."""
+"""`ragbench track ui`: open MLflow with the store that the runs were written to."""
 
 from __future__ import annotations
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
 from ragbench.benchmark import load as benchmark_load
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.loaders import MEMORY
 from ragbench.config.overrides import section_of, word
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ def load(config: Mapping[str, Any]) -> Benchmark:
 
 def _load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
     """The documents of `data` with derived topics; `options` are those of `DeriveSpec`."""
-    derive = plugins.hook("derived_benchmark")
-    if derive is None:
-        raise ConfigError("topics=derived needs ragbench/extras/collect: install it, or write queries")
+    derive = registry.required("hook", "derived_benchmark", "topics=derived")
     benchmark: Benchmark = derive(documents(data), options)
     return benchmark.read_from({"data": dict(data), "topics": {"kind": DERIVED, **options}})
 
@@ -54,7 +51,7 @@ def recorder(benchmark: Benchmark) -> Callable[[Settings], Settings]:
 
     source = benchmark.source
     if source is None:
-        nodes = {"data": {"loader": MEMORY, "name": benchmark.name}, "topics": {"kind": GIVEN}}
+        nodes = {"data": {"loader": benchmark_load.MEMORY, "name": benchmark.name}, "topics": {"kind": GIVEN}}
         overrides = ["data=native", "data.corpus=FOLDER/corpus", "data.qrels=FOLDER/qrels"]  # of `save_benchmark`
     else:
         overrides = _words(source)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ragbench.base import extensions
+from ragbench.base import foreign, registry
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
 from ragbench.base.suggestions import did_you_mean
@@ -81,7 +81,7 @@ class FunctionStage(Reorder):
             hits.append(_StageHit(*names, *texts, score, rank, table.frontmatter_of(document)))
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
         label = f"stage '{type(self).__name__}'"
-        scores = extensions.call(label, lambda: list(type(self).function(state.query.text, tuple(hits), **values)))
+        scores = foreign.call(label, lambda: list(type(self).function(state.query.text, tuple(hits), **values)))
         if len(scores) != len(hits):
             raise ConfigError(f"{label} must give a score for each of {len(hits)} hits, gave {len(scores)}")
         stays = [score is not None for score in scores]
@@ -123,7 +123,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
         raise ConfigError(f"stage '{function.__name__}' must take (query, hits) and parameters with defaults")
     if taken := [parameter.name for parameter in rest[1:] if hasattr(FunctionStage, parameter.name)]:
         raise ConfigError(f"stage '{function.__name__}' must rename its parameter '{taken[0]}': every stage has one")
-    code = extensions.code_digest(function)
+    code = foreign.code_digest(function)
     position: dict[str, Any] = {"after": after} if after else {"before": before or "cut"}
     fields = [
         (parameter.name, _type_of(parameter), dataclasses.field(default=parameter.default)) for parameter in rest[1:]
@@ -142,7 +142,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     )
     stage_class.__module__ = function.__module__  # make_dataclass of Python 3.12 and newer sets that of its caller
     stage_class.__qualname__ = function.__qualname__
-    extensions.register("stage", function.__name__, stage_class)
+    registry.register("stage", function.__name__, stage_class)
     if "<locals>" not in function.__qualname__:  # Hydra names a class by where it can be imported
         option(function.__name__, summary(function), **position)(stage_class)
     return stage_class

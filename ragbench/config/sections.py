@@ -80,15 +80,15 @@ LOCAL = "local"
 
 
 def _is_execution(kind: str) -> bool:
-    from ragbench.base import plugins
+    from ragbench.base import registry
 
-    return kind == LOCAL or kind in plugins.names("ragbench.executions")
+    return kind == LOCAL or kind in registry.names("execution")
 
 
 @option("execution=local", "Arms are computed in this process.", plain=True)
 @dataclass(frozen=True)
 class ExecutionSpec(Validated):
-    """Where arms are computed: `local` is this process; entry points of `ragbench.executions` add others by name."""
+    """Where arms are computed: `local` is this process; entry points `execution.NAME` add others."""
 
     kind: Annotated[str, Constraint(_is_execution, "must be local, or that of an installed package")] = LOCAL
 

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ragbench.base import extensions, options, plugins
+from ragbench.base import options, registry
 from ragbench.base.options import OFF, ON, Option
 from ragbench.benchmark import load
 
@@ -45,12 +45,8 @@ def register() -> int:
 
 def _declared() -> tuple[Option, ...]:
     """Every choice, after the modules that declare some were imported."""
-    from ragbench.benchmark import native, vault  # noqa: F401
-    from ragbench.config import sections  # noqa: F401
-    from ragbench.corpus import chunking  # noqa: F401
-
-    plugins.import_all("ragbench.options")
-    extensions.names("stage")  # imports the plug-ins
+    registry.import_all("options")
+    registry.names("stage")  # imports the plug-ins
     return options.options()
 
 

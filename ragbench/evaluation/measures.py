@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import extensions, minimums
+from ragbench.base import foreign, minimums, registry
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 
@@ -377,19 +377,19 @@ def measure(function: F) -> F:
         >>> first_is_best(["keys"], {"keys": 1})
         1.0
     """
-    extensions.register("measure", function.__name__, function)
+    registry.register("measure", function.__name__, function)
     return function
 
 
 def _is_own(name: str) -> bool:
     """Whether a measure is a function that a user registered."""
-    return extensions.find("measure", name) is not None
+    return registry.find("measure", name) is not None
 
 
 def _own_value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> float:
     """The measure of one topic. Raises ConfigError unless it is a finite number."""
-    returned = extensions.call(
-        f"measure '{name}'", extensions.find("measure", name), [docno for docno, _ in hits], dict(grades)
+    returned = foreign.call(
+        f"measure '{name}'", registry.find("measure", name), [docno for docno, _ in hits], dict(grades)
     )
     try:
         value = float(returned)

@@ -1,4 +1,4 @@
-"""Where the arms of a plan are computed: `local` is this process; entry points of `ragbench.executions` add others."""
+"""Where the arms of a plan are computed: `local` is this process; entry points `execution.NAME` add others."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import ArmsFailed, RagbenchError
-from ragbench.base.extensions import FAILURES
 from ragbench.base.files import unusable
+from ragbench.base.foreign import FAILURES
 from ragbench.config.sections import LOCAL
 from ragbench.search.engine import executor
 
@@ -34,7 +34,7 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
     """
     execution: Execution = local
     if plan.execution.kind != LOCAL:
-        execution = plugins.load("ragbench.executions", plan.execution.kind, "execution.kind")
+        execution = registry.load("execution", plan.execution.kind, "execution.kind")
     if plan.arms:
         yield from execution(plan)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import locations, plugins, progress
+from ragbench.base import locations, progress, registry
 from ragbench.base.errors import RagbenchError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
@@ -203,7 +203,7 @@ def _timed_queries(planned: Plan) -> list[Query]:
     if len(queries) < limit:
         measured_qids = {query.qid for query in queries}
         queries += [topic.query() for topic in planned.benchmark.topics if topic.qid not in measured_qids]
-    if len(queries) < limit and (derive := plugins.hook("derived_queries")):
+    if len(queries) < limit and (derive := registry.find("hook", "derived_queries")):
         # The documents may give none: fewer queries are timed, and the cost says how many are lacking.
         queries += derive(planned.benchmark.documents, limit, planned.benchmark.name)
     return queries if len(planned.queries) >= limit else queries[:limit]
@@ -254,7 +254,7 @@ def judge(run: Run) -> None:
         "machine": run.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "index_bytes": {name: sum(a.size_bytes for a in arm.artefacts) for name, arm in plan.arms.items()},
-        "endpoints": usage() if (usage := plugins.hook("endpoint_usage")) else {},
+        "endpoints": usage() if (usage := registry.find("hook", "endpoint_usage")) else {},
         "models": {name: arm.pipeline.digests(arm.index) for name, arm in plan.arms.items()},
     }
     assert run.quality is not None, "quality is measured first"

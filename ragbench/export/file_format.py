@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import PRIMARY
@@ -30,7 +30,7 @@ Takes the settings of the arm, sentences on its origin, and the version of the o
 
 def formats() -> tuple[str, ...]:
     """The names of all formats, also of other packages."""
-    return plugins.names("ragbench.exports")
+    return registry.names("export")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.export import measured_arm
@@ -44,7 +44,7 @@ def write(
     a translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
     bundle's folder exists.
     """
-    form: Format = plugins.load("ragbench.exports", format, "--format")
+    form: Format = registry.load("export", format, "--format")
     request = Request(format, out, load, version, None if force else max_loss, include_index, self_contained)
     form.check(request)
     if load is not None and out is not None:

@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import extensions, plugins
-from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base import foreign, registry
+from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.models.bundled import Kind
 from ragbench.models.texts import WORD_OR_SIGN, check_texts, unit_vector
@@ -47,7 +47,7 @@ def encoder(function: F) -> F:
         ... def lengths(texts):
         ...     return [[len(text), 1.0] for text in texts]
     """
-    extensions.register("encoder", function.__name__, function)
+    registry.register("encoder", function.__name__, function)
     return function
 
 
@@ -66,7 +66,7 @@ def reranker(function: F) -> F:
         ... def overlap(query, passages):
         ...     return [len(set(query.split()) & set(passage.split())) for passage in passages]
     """
-    extensions.register("reranker", function.__name__, function)
+    registry.register("reranker", function.__name__, function)
     return function
 
 
@@ -83,9 +83,7 @@ def is_endpoint(name: str, kind: Kind | None = None) -> bool:
 
 def endpoint(kind: str, name: str) -> Any:
     """What makes a model of a kind behind an endpoint. ConfigError where no installed extra has it."""
-    if kind not in plugins.names("ragbench.models"):
-        raise ConfigError(f"{name[:80]} is a model behind an endpoint: install ragbench with ragbench/extras/remote")
-    return plugins.load("ragbench.models", kind, "the kind of a model")
+    return registry.required("model", kind, f"the model {name[:80]}")
 
 
 def cut_words(text: str, limit: int) -> str:
@@ -152,7 +150,7 @@ class FunctionEncoder:
 
     def _vectors(self, texts: list[str]) -> NDArray[np.float64]:
         label = f"encoder '{self.name}'"
-        vectors = as_array(label, extensions.call(label, self._embed, texts), len(texts), 2)
+        vectors = as_array(label, foreign.call(label, self._embed, texts), len(texts), 2)
         self._length = self._length or vectors.shape[1]
         if vectors.shape[1] != self._length:
             raise ModelError(f"{label} gives vectors of length {self._length} and of length {vectors.shape[1]}")
@@ -180,7 +178,7 @@ class FunctionCrossEncoder:
         if not texts:
             return np.empty(0, dtype=np.float32)
         label = f"re-ranker '{self.name}'"
-        return in_32_bits(as_array(label, extensions.call(label, self._score, question, texts), len(texts), 1), label)
+        return in_32_bits(as_array(label, foreign.call(label, self._score, question, texts), len(texts), 1), label)
 
 
 def in_32_bits(numbers: NDArray[np.float64], label: str) -> NDArray[np.float32]:

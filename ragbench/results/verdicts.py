@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.files import write_text
 from ragbench.base.formatting import counted, with_interval
 from ragbench.evaluation.measures import PRIMARY
@@ -97,13 +97,13 @@ def predictions_of_run(
     results: Measurements, arms: Sequence[str] | None = None, base: str | None = None
 ) -> Sequence[Prediction]:
     """The predictions for arms of a run (default: all) against one of them (default: the first), as far as known."""
-    predict = plugins.hook("predictions")
+    predict = registry.find("hook", "predictions")
     predicted: Sequence[Prediction] = predict(results, arms, base) if predict else ()
     return predicted
 
 
 def prediction_of_change(change: str, base: str, questions: str) -> Prediction | None:
     """Predicted effects of a change before anything is measured; None where too little is known."""
-    predict = plugins.hook("prediction_of_change")
+    predict = registry.find("hook", "prediction_of_change")
     predicted: Prediction | None = predict(change, base, questions) if predict else None
     return predicted

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ragbench.base import console, files, plugins
+from ragbench.base import console, files, registry
 from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
@@ -117,7 +117,7 @@ def pages(target: Target) -> dict[str, str]:
 def _log_missing(into: OpenStore, root: Path, besides: Path | None = None) -> list[Path]:
     """Log what the store lacks, the oldest first; runs that were not written to their end are removed."""
     logged = _logged_records(into, root)
-    tuning = plugins.hook("tracked_tuning")
+    tuning = registry.find("hook", "tracked_tuning")
     tuned = sorted(root.glob(f"tune/*/{tuning.RECORD}"), key=_modified) if tuning else []
     below = {folder for path in tuned if (folder := tuning.confirmation_folder(path.parent)) is not None}
     experiments = sorted(root.glob(f"runs/*/{store.RECORD}"), key=_modified)
@@ -140,7 +140,7 @@ def _modified(path: Path) -> float:
 
 def _log_folder(folder: Path, into: OpenStore) -> str:
     """Log a search if the folder has one and the extra that reads it is there; otherwise an experiment."""
-    tuning = plugins.hook("tracked_tuning")
+    tuning = registry.find("hook", "tracked_tuning")
     if tuning is not None and (folder / tuning.RECORD).is_file():
         return str(tuning.log(folder, into))
     return _experiment(folder, into)

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench.base import console, locations, minimums, plugins
+from ragbench.base import console, locations, minimums, registry
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.base.files import write_text
@@ -412,7 +412,7 @@ def _part(name: str, part: Any, shared: Sequence[str], in_memory: list[object], 
         return [part]
     if is_run(part):
         return ["live=trec", word("live.path", str(_file_of(name, part, shared)))]
-    retriever_of = plugins.hook("python_retriever")
+    retriever_of = registry.find("hook", "python_retriever")
     retriever = retriever_of(name, part) if retriever_of else None
     if retriever is None:
         raise ConfigError(

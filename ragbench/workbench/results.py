@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console, locations, plugins
+from ragbench.base import console, locations, registry
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
@@ -98,7 +98,7 @@ class Results(Measurements):
         """
         if not self.judged:
             return "data pool"
-        explain = "diagnose" if plugins.module("commands", "diagnose") else "report"
+        explain = "diagnose" if "diagnose" in registry.entries("command") else "report"
         if len(self.arms) == 1:
             return explain
         frame = self.verdicts

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ragbench.base import registry
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.load import load, load_benchmark
-from ragbench.benchmark.loaders import LOADERS
 from ragbench.config import composition
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,17 +81,16 @@ def test_resplit_draws_new_halves() -> None:
     assert load(spec | {"resplit": 3}, topics=False).topics == ()
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", registry.entries("loader"))
 def test_loaders_have_configuration_of_every_option(name: str) -> None:
     import inspect
-    import pydoc
 
     from ragbench.config import choices as config_choices
 
     config = config_choices.read().option("data", name).content
     assert config.pop("loader") == name
     assert config.pop("resplit") is None
-    parameters = {k: p for k, p in inspect.signature(pydoc.locate(LOADERS[name])).parameters.items() if k != "topics"}
+    parameters = {k: p for k, p in inspect.signature(registry.find("loader", name)).parameters.items() if k != "topics"}
     assert set(config) == set(parameters)
     for key, value in config.items():
         default = parameters[key].default

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -72,7 +71,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
     """The parsed arguments of a call of ragbench."""
     called = call(words)
     assert called is not None, f"there is no command {words[0]}"
-    module = importlib.import_module(called.module)
+    module = called.module
     parser = argparse.ArgumentParser(prog=f"ragbench {called.name}", exit_on_error=False)
     module.add_arguments(parser)
     cli.add_common(parser)

@@ -6,7 +6,6 @@ command names are replaced by those of `stands_for`; `NOT_RUN` says which comman
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
@@ -242,7 +241,7 @@ def examples(command: str) -> Iterator[list[str]]:
     """The words of the examples of a command's `--help`."""
     called = commands.call(command.split())
     assert called is not None
-    for line in getattr(importlib.import_module(called.module), "EXAMPLES", "").splitlines():
+    for line in getattr(called.module, "EXAMPLES", "").splitlines():
         for part in re.split(r" && |\)|\bthen: | \| ", line):
             if example := re.search(r"\bragbench (.*)", part):
                 yield shlex.split(re.split(r" {2,}", example[1])[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import ArmsFailed, ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
@@ -109,11 +109,8 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     """An execution of ten lines, registered as an installed package would."""
     (tmp_path / "one_by_one.py").write_text(ONE_BY_ONE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = EntryPoint("one_by_one", "one_by_one:one_by_one", "ragbench.executions")
-    points = plugins._points
-    monkeypatch.setattr(
-        plugins, "_points", lambda group: {point.name: point} if group == point.group else points(group)
-    )
+    point = EntryPoint("execution.one_by_one", "one_by_one:one_by_one", registry.GROUP)
+    monkeypatch.setattr(registry, "_installed", lambda: {point.name: point})
     yield
     sys.modules.pop("one_by_one", None)
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import pkgutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ragbench.base import progress
+from ragbench.base import progress, registry
 from ragbench.base.errors import ConfigError
-from ragbench.extras.systems import parts as of_systems
-from ragbench.index import parts
 from ragbench.index.parts import Part, StoredPart, find, register
 from tests.naming import naming
 
-NAMES = [*parts.PARTS, *parts.SOURCES, *(module.name for module in pkgutil.iter_modules(of_systems.__path__))]
+NAMES = [*registry.entries("part"), *registry.entries("source")]
 
 
 class Lengths:
@@ -50,7 +47,7 @@ LONGEST = Part("longest", fingerprint=lambda index: index.fingerprint("lengths")
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragbench.index.parts._registered", {})
+    monkeypatch.setattr(registry, "_registered", {})
     register(LENGTHS)
     register(LONGEST)
 

@@ -11,7 +11,7 @@ import pytest
 
 import ragbench
 from ragbench import Benchmark, CustomStage, Experiment, Results, load_benchmark
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import QueryState
 from ragbench.commands import cli
@@ -215,9 +215,9 @@ def test_given_benchmark_latency_is_measured_again_once(write_results, tmp_path:
     assert quality.next_command == "export @1/good --out bundle"
 
 
-@pytest.mark.parametrize(("installed", "command"), [("module", "diagnose"), (None, "report")])
+@pytest.mark.parametrize(("installed", "command"), [({"diagnose": {}}, "diagnose"), ({}, "report")])
 def test_given_benchmark_next_after_one_arm_is_a_command_that_is_there(
-    installed: str | None, command: str, write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: dict, command: str, write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugins, "module", lambda kind, name: installed)
+    monkeypatch.setattr(registry, "entries", lambda kind: installed)
     assert Results.load(write_results(tmp_path / "run", {"base": [0.2, 0.4]})).next_command == command

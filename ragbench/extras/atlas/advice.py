@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import minimums
 from ragbench.base.console import SCREEN
 from ragbench.base.errors import ResultsError
-from ragbench.benchmark.loaders import MEMORY
+from ragbench.benchmark.load import MEMORY
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.measures import DEPTH
 from ragbench.evidence import arms

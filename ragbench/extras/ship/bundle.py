@@ -25,7 +25,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
-from ragbench.base import extensions, locations
+from ragbench.base import locations, registry
 from ragbench.base.bounds import shown
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
@@ -525,7 +525,7 @@ def licence_of(name: str, kind: Kind) -> str | None:
     model = bundled.find(name)
     if model is not None:
         return model.licence
-    function = extensions.find("encoder" if kind == "encoder" else "reranker", name)
+    function = registry.find("encoder" if kind == "encoder" else "reranker", name)
     if is_endpoint(name) or function is not None:
         return None
     return _card(resolve.folder_of(name, kind).root / "README.md")

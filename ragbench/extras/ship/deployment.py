@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.export.gate import Check
 from ragbench.extras.ship import bundle, checks, generation
@@ -86,7 +86,7 @@ class BundleFolder:
 
 def deployment(location: str | Path) -> Deployment:
     """What is kept in a folder, in a file, or behind an address. ConfigError where no installed extra opens engines."""
-    engines = plugins.hook("engines")
+    engines = registry.find("hook", "engines")
     engine: Deployment | None = engines(location) if engines is not None else None
     if engine is not None:
         return engine

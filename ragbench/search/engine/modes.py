@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.bounds import Name, Validated
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import section
@@ -50,7 +50,8 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     if not spec.rerank:
         return kept_stages
     mode_stage = next((entry for entry in stages if entry[1].in_mode_alone), None)
-    reranked: Stages = plugins.required("rerank_by_keywords", f"mode {mode}")(kept_stages, mode_stage, spec.as_typed)
+    rerank = registry.required("hook", "rerank_by_keywords", f"mode {mode}")
+    reranked: Stages = rerank(kept_stages, mode_stage, spec.as_typed)
     return reranked
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.bounds import Constraint, Positive, Share, Weight
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
@@ -113,7 +113,7 @@ class Fuse(Stage):
         """Check the fields, and that norm and parameters belong to the method."""
         super().__post_init__()
         if self.method.startswith(_RANX):
-            ranx_fusion = plugins.required("ranx_fusion", f"fuse.method={self.method}")
+            ranx_fusion = registry.required("hook", "ranx_fusion", f"fuse.method={self.method}")
             if (problem := ranx_fusion.problem(self.method, self.norm, self.params)) is not None:
                 raise self.refused(*problem)
         elif self.norm not in _NORMS:
@@ -185,7 +185,7 @@ class Fuse(Stage):
             {source: state.rankings[source] for source in by_source}
             for state, by_source in zip(states, weights, strict=True)
         ]
-        fused: list[Ranking] = plugins.hook("ranx_fusion").fuse(
+        fused: list[Ranking] = registry.find("hook", "ranx_fusion").fuse(
             rankings, weights, self.method, self.norm, self.k, self.params
         )
         return fused

@@ -1,4 +1,4 @@
-"""`ragbench advise`."""
+"""`ragbench advise` (Understand a search): suggest the next changes for a finished run, with their commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench diagnose`."""
+"""`ragbench diagnose` (Understand a search): show at which stage relevant sections or documents were lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench data`: its sub-commands inspect queries and judgments, each in a module of its own."""
+"""`ragbench data` (Queries and judgments): check a benchmark, or pool unjudged results."""
 
 from __future__ import annotations
 

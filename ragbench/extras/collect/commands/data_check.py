@@ -1,4 +1,4 @@
-"""`ragbench data check`."""
+"""`ragbench data check`: errors in queries and judgments that distort results."""
 
 from __future__ import annotations
 

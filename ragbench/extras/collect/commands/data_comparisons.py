@@ -1,4 +1,4 @@
-"""`ragbench data comparisons`."""
+"""`ragbench data comparisons`: earlier comparisons on these queries, and the unused queries."""
 
 from __future__ import annotations
 

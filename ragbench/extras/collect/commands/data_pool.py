@@ -1,4 +1,4 @@
-"""`ragbench data pool`."""
+"""`ragbench data pool`: the unjudged results of runs as a table to fill in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench data power`."""
+"""`ragbench data power`: the smallest difference that a finished run can detect."""
 
 from __future__ import annotations
 

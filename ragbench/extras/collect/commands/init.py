@@ -1,4 +1,4 @@
-"""`ragbench init`."""
+"""`ragbench init` (Measure and compare): inspect a folder of notes and write ragbench.yaml for later commands."""
 
 from __future__ import annotations
 

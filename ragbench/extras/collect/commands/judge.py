@@ -1,4 +1,4 @@
-"""`ragbench judge`: grade a pool in a terminal with single keys, let a model grade it, or merge its grades."""
+"""`ragbench judge` (Queries and judgments): grade a pool and merge the grades."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench topics` counts queries; its sub-commands generate them, each in a module of its own."""
+"""`ragbench topics` (Queries and judgments): generate queries from documents or logs, and count them by type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench topics derive`."""
+"""`ragbench topics derive`: generate synthetic queries from the documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench topics draft`."""
+"""`ragbench topics draft`: let a language model draft queries about the documents."""
 
 from __future__ import annotations
 

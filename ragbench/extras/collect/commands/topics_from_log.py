@@ -1,4 +1,4 @@
-"""`ragbench topics from-log`."""
+"""`ragbench topics from-log`: sample user queries from a search log."""
 
 from __future__ import annotations
 

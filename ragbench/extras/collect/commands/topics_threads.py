@@ -1,4 +1,4 @@
-"""`ragbench topics threads`."""
+"""`ragbench topics threads`: take user questions from an issue tracker or forum."""
 
 from __future__ import annotations
 

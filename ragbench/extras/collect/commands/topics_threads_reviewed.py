@@ -1,4 +1,4 @@
-"""`ragbench topics threads-reviewed`."""
+"""`ragbench topics threads-reviewed`: keep the questions of a review sheet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench fit`: its sub-commands learn, each in a module of its own."""
+"""`ragbench fit` (Improve it): train a calibration or a ranker on judged queries."""
 
 from __future__ import annotations
 

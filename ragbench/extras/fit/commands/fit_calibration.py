@@ -1,4 +1,4 @@
-"""`ragbench fit calibration`."""
+"""`ragbench fit calibration`: isotonic calibration on the training queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench fit ranker`."""
+"""`ragbench fit ranker`: a ranker, from your own judged queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench tune`."""
+"""`ragbench tune` (Improve it): tune hyperparameters on the training queries, confirm them once on the test queries."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ragbench.base import extensions
+from ragbench.base import foreign, registry
 from ragbench.base.errors import ConfigError, LiveError
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.suggestions import did_you_mean
@@ -97,8 +97,8 @@ class PythonRetriever:
     def _answers(self, way: _Call, queries: Sequence[Query], depth: int) -> Sequence[Any]:
         try:
             answers = way.answers(queries, depth)
-        except extensions.FAILURES as error:
-            raise LiveError(f"retriever '{self.name}' failed on {_of(queries)}: {extensions.failure(error)}") from error
+        except foreign.FAILURES as error:
+            raise LiveError(f"retriever '{self.name}' failed on {_of(queries)}: {foreign.failure(error)}") from error
         if len(answers) != len(queries):
             raise LiveError(
                 f"retriever '{self.name}' returned {len(answers)} answers to {len(queries)} queries: return a list of "
@@ -152,7 +152,7 @@ def retriever(function: Any = None, *, name: str | None = None) -> Any:
     new_retriever = PythonRetriever(
         name or str(getattr(function, "__name__", type(function).__name__)), function, decorated=True
     )
-    extensions.register("retriever", new_retriever.name, new_retriever)
+    registry.register("retriever", new_retriever.name, new_retriever)
     return new_retriever
 
 
@@ -175,7 +175,7 @@ def of_object(name: str, value: Any) -> PythonRetriever | None:
 
 def find(name: str, number: int) -> PythonRetriever:
     """The retriever of this name. Raises LiveError for one that this process does not have."""
-    registered: PythonRetriever | None = _HELD.get((name, number)) or extensions.find("retriever", name)
+    registered: PythonRetriever | None = _HELD.get((name, number)) or registry.find("retriever", name)
     if registered is None:
         raise LiveError(
             f"retriever '{name}' is not known in this process: measure it where it is made (execution=local), or "
@@ -436,7 +436,7 @@ def _content(target: Any, depth: int = 3) -> str:
     if inspect.isfunction(target):
         cells = inspect.getclosurevars(target).nonlocals.values() if target.__closure__ else ()
         enclosed = [_value(cell, depth) for cell in (*(target.__defaults__ or ()), *cells)]
-        return text_digest(f"{extensions.code_digest(target)} {enclosed}")
+        return text_digest(f"{foreign.code_digest(target)} {enclosed}")
     plain = {name: value for name, value in sorted(getattr(target, "__dict__", {}).items()) if _is_plain(value)}
     return text_digest(f"{type(target).__module__}.{type(target).__qualname__} {plain!r}")
 

@@ -1,4 +1,4 @@
-"""`ragbench agents`: what a search saves an agent, by fixed policies and judged sections, without a language model."""
+"""`ragbench agents` (Understand a search): measure the tokens and calls that a search saves simulated agents."""
 
 from __future__ import annotations
 

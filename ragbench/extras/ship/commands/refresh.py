@@ -1,4 +1,4 @@
-"""`ragbench refresh`."""
+"""`ragbench refresh` (Ship it): re-index changed files in a bundle and report drift."""
 
 from __future__ import annotations
 

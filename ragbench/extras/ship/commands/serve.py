@@ -1,4 +1,4 @@
-"""`ragbench serve`."""
+"""`ragbench serve` (Ship it): serve a bundle over HTTP, or to editors and agents over MCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragbench serve mcp`."""
+"""`ragbench serve mcp`: answer searches of editors and agents over MCP from a bundle."""
 
 from __future__ import annotations
 

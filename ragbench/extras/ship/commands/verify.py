@@ -1,4 +1,4 @@
-"""`ragbench verify`."""
+"""`ragbench verify` (Ship it): check that a bundle returns the measured results on this machine."""
 
 from __future__ import annotations
 

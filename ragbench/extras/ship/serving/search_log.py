@@ -20,7 +20,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class SearchLog:
         """Write nothing as a test, so that a wrong path is found before the first search."""
         if path.suffix != ".jsonl":
             raise ConfigError(f"--log {path} must be a .jsonl file: choose another name")
-        self._personal = plugins.required("personal_data", "--log")
+        self._personal = registry.required("hook", "personal_data", "--log")
         self._path = path
         self._failed = False
         self._torn = _ends_inside_a_line(path)

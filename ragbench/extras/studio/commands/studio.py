@@ -1,4 +1,4 @@
-"""`ragbench studio`."""
+"""`ragbench studio` (Measure and compare): judge results in a browser, and compare the results of one query."""
 
 from __future__ import annotations
 

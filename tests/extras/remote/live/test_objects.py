@@ -17,7 +17,7 @@ import pytest
 
 import ragbench
 from ragbench import Experiment, Results
-from ragbench.base import extensions
+from ragbench.base import registry
 from ragbench.base.errors import ArmsFailed, BenchmarkError, ConfigError, LiveError
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
@@ -414,14 +414,14 @@ def test_parameters_of_a_decorated_retriever_can_be_varied(
         ).run()
         assert set(ablation.verdicts["factor"]) == {"few", "reversed"}
         assert (ablation.verdicts.set_index("factor")["effect"] <= 0).all()
-        monkeypatch.setenv(extensions.VARIABLE, "my_search")
+        monkeypatch.setenv(registry.VARIABLE, "my_search")
         assert cli.main(["list", "plugins", "--json"]) == 0
         assert "source=python:by_length" in capsys.readouterr().out
         assert cli.main(["search", "keys", "source=python:nobody"]) == 2
         assert "retriever 'nobody' is not known in this process" in capsys.readouterr().err
     finally:
         for name in ("counted", "by_length"):
-            extensions._registered.pop(("retriever", name), None)
+            registry._registered.pop(("retriever", name), None)
 
 
 def test_objects_of_one_name_stay_apart(measured, benchmark_small: Benchmark, search: Search, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from ragbench.base import plugins
+from ragbench.base import registry
 from ragbench.base.errors import LiveError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.runs import read_run
@@ -63,7 +63,7 @@ def test_run_file_keeps_its_values(
 def test_next_command_is_no_export_of_a_run_file(arm, ours: Measurements, benchmark_small: Benchmark) -> None:
     file = ours.arm_path("ours") / "run.trec"
     both = measured(benchmark_small, arm("theirs", f"source=trec:{file}"), arm("ours", "latency.enabled=false"))
-    shown = "diagnose" if plugins.module("commands", "diagnose") else "report"
+    shown = "diagnose" if "diagnose" in registry.entries("command") else "report"
     assert Results.load(both.folder).next_command == shown
 
 
