@@ -71,8 +71,10 @@ def measure_quality(run: Run) -> None:
     for outcome in execution.outcomes(remaining):
         arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
-        files = folder.arm(outcome.arm)
-        frames[outcome.arm] = _write_arm(files, arm, outcome, planned.benchmark, facts, run.environment)
+        per_query, contents = evaluate_arm(arm, outcome, planned.benchmark, facts, run.environment)
+        files, frames[outcome.arm] = folder.arm(outcome.arm), per_query
+        files.write(contents)
+        files.finish_arm(arm.key)
         for problem in problems(outcome.final):
             _LOG.warning(f"arm '{outcome.arm}': {problem}")
     read = {a.folder: a for arm in planned.arms.values() for a in arm.artefacts if a.built}
@@ -109,25 +111,24 @@ def write_judgments(planned: Plan, folder: RunFolder) -> None:
         folder.text(measurements.FILE_NAMES, rows.getvalue())
 
 
-def _write_arm(
-    folder: RunFolder,
-    arm: PlannedArm,
-    outcome: Outcome,
-    benchmark: Benchmark,
-    facts: pd.DataFrame,
-    surroundings: Mapping[str, Any],
-) -> pd.DataFrame:
-    """Measure what one arm found and write its files."""
+def evaluate_arm(
+    arm: PlannedArm, outcome: Outcome, benchmark: Benchmark, facts: pd.DataFrame, surroundings: Mapping[str, Any]
+) -> tuple[pd.DataFrame, Mapping[str, str | pd.DataFrame]]:
+    """Measure what one arm found: the measures by topic, and the contents of its files by name.
+
+    `facts` are the columns qid, split and type of the topics; `surroundings` is what describes this machine.
+    """
     import pandas as pd
 
     table, names = arm.index.chunks, file_names(benchmark)
     context_tokens, measure = arm.config["context_tokens"], primary(arm.config)
     listed = measures.with_primary(arm.config["measures"], measure)
-    frames = []
+    frames: list[pd.DataFrame] = []
+    runs: dict[str, str] = {}
     for level in measures.levels(outcome.final, table, benchmark):
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
-        folder.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
+        runs[_RUN_FILES[level.name]] = measurements.trec(named, "ragbench")
         if level.name == measures.DOCUMENT or level.qrels:
             frames.append(level.evaluate(listed, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
@@ -138,16 +139,18 @@ def _write_arm(
     per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
     per_query.insert(0, "arm", arm.name)
     per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
-    folder.yaml("config.yaml", arm.config, sort_keys=True)
-    folder.text("pipeline.txt", f"{arm.pipeline!r}\n")
     decided = Counter(note for state in outcome.final for note in state.notes)
-    folder.yaml(measurements.METADATA, {**_ir_metadata(arm, benchmark, surroundings, listed), "notes": dict(decided)})
-    folder.table(measurements.PER_QUERY, per_query)
-    folder.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
-    folder.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
-    folder.table(measurements.CONTEXTS, context)
-    folder.finish_arm(arm.key)
-    return per_query
+    metadata = {**_ir_metadata(arm, benchmark, surroundings, listed), "notes": dict(decided)}
+    return per_query, {
+        **runs,
+        "config.yaml": store.yaml_text(arm.config, sort_keys=True),
+        "pipeline.txt": f"{arm.pipeline!r}\n",
+        measurements.METADATA: store.yaml_text(metadata),
+        measurements.PER_QUERY: per_query,
+        measurements.TOP: top_hits.top_hits(outcome.final, table, benchmark),
+        measurements.DIAGNOSIS: diagnosis.of_benchmark(outcome, table, benchmark),
+        measurements.CONTEXTS: context,
+    }
 
 
 def _ir_metadata(

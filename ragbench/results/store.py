@@ -91,17 +91,18 @@ class RunFolder:
         with errors_as_results_error(self.path):
             files.write_text(self.path / name, text, durable=False)
 
-    def yaml(self, name: str, value: Mapping[str, Any], sort_keys: bool = False) -> None:
-        """Write plain values as YAML, in the same way."""
-        import yaml
-
-        # The C dumper writes the same three times as fast.
-        self.text(name, yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=sort_keys))
-
     def table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table as Parquet, in the same way."""
         with errors_as_results_error(self.path), files.atomic_write(self.path / name, durable=False) as draft:
             frame.to_parquet(draft, index=False)
+
+    def write(self, contents: Mapping[str, str | pd.DataFrame]) -> None:
+        """Write texts and tables by the names of their files."""
+        for name, content in contents.items():
+            if isinstance(content, str):
+                self.text(name, content)
+            else:
+                self.table(name, content)
 
     def copy(self, source: Path, arms: Sequence[str], names: Sequence[str], without: str) -> None:
         """Copy files and arms of a finished experiment, all of an arm's files but one that its seal does not hold."""
@@ -132,6 +133,15 @@ class RunFolder:
             unsealed = [name for name in _files(self.path) if name not in sealed]
             value = {**record, "format": FORMAT, "files": _flush_and_digest(self.path, unsealed)}
             return write_checksummed(self.path / RECORD, value)
+
+
+def yaml_text(value: Mapping[str, Any], sort_keys: bool = False) -> str:
+    """Plain values as YAML."""
+    import yaml
+
+    # The C dumper writes the same three times as fast.
+    text: str = yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=sort_keys)
+    return text
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query
 from ragbench.models.chat import ChatSpec
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.answer import answer
-from ragbench.search.engine.pipeline import Pipeline, clean
+from ragbench.search.engine.pipeline import Pipeline, clean, start
 from ragbench.search.stages.calibrate import Calibrate
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.expand import SupposeAnswer
@@ -82,3 +83,9 @@ def test_pipeline_fingerprint_changes_with_a_parameter() -> None:
 def test_query_loses_control_characters() -> None:
     assert clean("\x00 how\tdo\nI \x07") == "how do I"
     assert len(clean("x" * 20_000)) == 10_000
+
+
+def test_pipeline_start_notes_a_query_that_is_cut() -> None:
+    whole, cut = start([Query("q1", "lamp"), Query("q2", "x" * 10_001)])
+    assert (whole.notes, len(cut.query.text)) == ((), 10_000)
+    assert cut.notes == ("only the first 10,000 characters of the query are used",)

@@ -161,10 +161,14 @@ def _store(cache: MutableMapping[_K, _V], key: _K, value: _V) -> None:
         cache[key] = value
 
 
+_HIT = 8  # bytes: a chunk number of 4 and a score of 4
+_RANKING, _STATE = 500, 1500  # bytes of the objects around the hits, about
+
+
 def _bytes_of_ranking(ranking: Ranking) -> int:
-    return 500 + 8 * len(ranking)
+    return _RANKING + _HIT * len(ranking)
 
 
 def _bytes_of_states(states: Sequence[QueryState]) -> int:
     """A rough size: a state with its fused ranking; rankings of sources count as answers of retrievers."""
-    return sum(1500 + 8 * len(state.fused or ()) for state in states)
+    return sum(_STATE + _HIT * len(state.fused or ()) for state in states)

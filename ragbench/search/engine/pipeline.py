@@ -26,6 +26,9 @@ _Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryStat
 """Runs a named stage over states and an index."""
 
 
+LONGEST = 10_000
+"""Characters of a query that are used, which bounds the time of one search; a note says when there were more."""
+
 _HTML = """\
 <ol class="ragbench-pipeline">
 {% for name, stage in stages %}
@@ -43,8 +46,8 @@ def _call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -
 class MissingInput(ConfigError):
     """A stage whose input no earlier stage provides; `override` turns on a stage that does, empty if unknown."""
 
-    def __init__(self, stage: str, fact: str, override: str) -> None:
-        self.meaning, self.override = _fact(fact, "meaning") or repr(fact), override
+    def __init__(self, stage: str, needed: str, override: str) -> None:
+        self.meaning, self.override = _attribute(needed, "meaning") or repr(needed), override
         remedy = f"add {override}" if override else "move it later in `order` or turn on the stage that does"
         super().__init__(f"stage '{stage}' needs {self.meaning}, which no stage before it provides: {remedy}")
 
@@ -63,14 +66,14 @@ class Pipeline:
     def __post_init__(self) -> None:
         provided: dict[str, str] = {}
         for name, stage in self.stages:
-            for fact in sorted(stage.requires - set(provided)):
-                later = any(fact in stage.provides for _, stage in self.stages)
-                raise MissingInput(name, fact, "" if later else _fact(fact, "override"))
-            for fact, reason in sorted(stage.forbids.items()):
-                if fact in provided:
-                    raise ConfigError(f"stage '{name}' cannot follow '{provided[fact]}': {reason}")
-            for fact in stage.provides:
-                provided.setdefault(fact, name)
+            for needed in sorted(stage.requires - set(provided)):
+                later = any(needed in stage.provides for _, stage in self.stages)
+                raise MissingInput(name, needed, "" if later else _attribute(needed, "override"))
+            for word, reason in sorted(stage.forbids.items()):
+                if word in provided:
+                    raise ConfigError(f"stage '{name}' cannot follow '{provided[word]}': {reason}")
+            for word in stage.provides:
+                provided.setdefault(word, name)
         if StateProperty.RANKINGS not in provided:
             raise ConfigError("the pipeline retrieves nothing: turn on at least one of the retrieving stages")
         if StateProperty.FUSED not in provided:
@@ -162,15 +165,17 @@ class Pipeline:
         return list(states)
 
 
-def _fact(name: str, attribute: str) -> str:
-    return next((str(getattr(fact, attribute)) for fact in StateProperty if fact == name), "")
+def _attribute(name: str, attribute: str) -> str:
+    return next((str(getattr(property_, attribute)) for property_ in StateProperty if property_ == name), "")
 
 
 def start(queries: Sequence[Query]) -> list[QueryState]:
     """The states with which a pipeline begins; the texts lose control characters and outer white space."""
-    return [QueryState(replace(q, text=clean(q.text))) for q in queries]
+    states = [QueryState(replace(query, text=clean(query.text))) for query in queries]
+    note = f"only the first {LONGEST:,} characters of the query are used"
+    return [state.with_note(note) if len(state.query.text) == LONGEST else state for state in states]
 
 
 def clean(text: str) -> str:
-    """The text without control characters and outer white space, at most 10,000 characters."""
-    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:10_000]
+    """The text without control characters and outer white space, and no more than its first `LONGEST` characters."""
+    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:LONGEST]
