@@ -92,6 +92,20 @@ fused = Experiment.arms({"lexical": "exp=lexical_only", "ranx": fused_file}, ben
 fused.verdicts[["factor", "effect", "ci_low", "ci_high", "verdict"]].round(3)
 
 # %% [markdown]
+# Pyserini is a reference for BM25: `exp=pyserini` indexes the same texts with its `LuceneIndexer` and searches with its
+# `LuceneSearcher` (extra `pyserini`). A row is a query whose first ten documents differ. There can be two reasons:
+# Pyserini rounds scores to four decimals, which makes ties, and it finds nothing for a query of function words alone.
+
+# %%
+bm25 = {"ragbench": "exp=lexical_only", "Pyserini": "exp=pyserini"}
+reference = Experiment.arms(bm25, benchmark, "split=train", quick=True).run()
+ours, theirs = (Run.from_file(str(reference.arm_path(arm) / "run.trec"), kind="trec").to_dict() for arm in bm25)
+change = reference.values("Pyserini", "nDCG@10") - reference.values("ragbench", "nDCG@10")
+differs = [qid for qid in ours if list(ours[qid])[:10] != list(theirs.get(qid, {}))[:10]]
+print(f"{len(differs)} of {len(ours)} queries differ; nDCG@10 changes by at most {change.abs().max():.4f}")
+change.reindex(differs)
+
+# %% [markdown]
 # The parameter of the function can be varied: is the beginning of a document enough?
 
 # %%

@@ -76,7 +76,8 @@ def document(requirements: Sequence[Requirement]) -> str:
         f"{len(states)} requirements: {states.count('done')} done, {states.count('differs')} differ.",
         _by_seed(requirements),
         "## Differences",
-        "In italics what a source document requires, then what ragbench does, and why.",
+        "In italics what a source document requires, then what ragbench does, and why. [The page of the\n"
+        "proposals](proposals.md) has those of P1 to P13.",
         _differences(requirements),
     ]
     return "\n\n".join(parts) + "\n"
@@ -135,7 +136,14 @@ def has_evidence(differs: str) -> bool:
 
 def _differences(requirements: Sequence[Requirement]) -> str:
     """A line for each difference: the requirement, then what ragbench does and why."""
-    return "\n".join(f"- `{row.id}`: *{row.says}* {row.differs}" for row in requirements if row.differs)
+    rows = (row for row in requirements if row.differs and not proposal_of(row))
+    return "\n".join(f"- `{row.id}`: *{row.says}* {row.differs}" for row in rows)
+
+
+def proposal_of(row: Requirement) -> str:
+    """The proposal that a requirement belongs to, such as p1; empty for none."""
+    name, _, _ = row.id.partition("-")
+    return name if re.fullmatch(r"p\d+", name) else ""
 
 
 def _requirement(row: Mapping[str, Any], section: Mapping[str, Any], path: Path) -> Requirement:

@@ -213,7 +213,7 @@ def _preset_table(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
         documents, passages = (presets.values(name, PRIMARY, TEST, level).mean() for level in (DOCUMENT, PASSAGE))
         p95 = presets.p95_ms(name)
         row = {
-            "search": f"`{name}`: {known.experiment(name).description.split(':')[-1].strip().rstrip('.')}",
+            "search": f"`{name}`: {known.preset(name).description.split(':')[-1].strip().rstrip('.')}",
             "documents": f"{documents:.3f}",
             "passages": f"{passages:.3f}",
             "change in documents [95% CI]": "",

@@ -98,13 +98,10 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
     files.write_text(docs / PICTURE, picture(atlas))
     files.write_text(docs / PAGE, page(atlas))
     written = [docs / PICTURE, docs / PAGE]
-    for path, tables_of in (
-        (docs / "research" / "proposals.md", proposals(atlas)),
-        (docs / "findings.md", findings(atlas)),
-    ):
-        if path.is_file():
-            pages.write_between(path, MARK, tables_of)
-            written.append(path)
+    path = docs / "findings.md"
+    if path.is_file():
+        pages.write_between(path, MARK, findings(atlas))
+        written.append(path)
     return written
 
 
@@ -132,13 +129,6 @@ def findings(atlas: Atlas) -> str:
     table = frame.loc[frame["change"].isin(_alone()), _COLUMNS]
     names = {f"`{number}`": f"`{number}` ({name})" for number, name in ALIASES.items()}
     return markdown(table.assign(change=table["change"].replace(names)))
-
-
-def proposals(atlas: Atlas) -> str:
-    """Return the table of docs/research/proposals.md: the proposals with other parameters, on user questions."""
-    frame = people(atlas)
-    variants = frame["change"].str.strip("`").str.match(r"(p\d+|graph|community|baseline$|\w+_only$)")
-    return markdown(frame.loc[variants & ~frame["change"].isin(_alone()), _COLUMNS])
 
 
 def _alone() -> list[str]:

@@ -33,7 +33,6 @@ def test_atlas_page_is_generated_from_the_tables() -> None:
     atlas = Atlas.load()
     assert (root / "docs" / page.PAGE).read_text(encoding="utf-8") == page.page(atlas)
     assert page.findings(atlas) in (root / "docs" / "findings.md").read_text(encoding="utf-8")
-    assert page.proposals(atlas) in (root / "docs" / "research" / "proposals.md").read_text(encoding="utf-8")
 
 
 def test_fetch_refuses_a_package_that_is_not_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

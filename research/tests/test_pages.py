@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ragbench.boundary.yaml import read_yaml_file
 from research.conformance import PAGE, ROOT, document, read
+from research.scorecard import page as scorecard
 
 
 def test_conformance_page_is_current() -> None:
@@ -27,12 +29,24 @@ def test_scaling_page_has_the_sizes_of_the_seed() -> None:
     assert "| peak MB |" in text
 
 
-def test_librarian_with_chunks_costs_less_than_twice_as_much() -> None:
-    # seed 004, success metrics: time to index and memory, as docs/research/systems.md has measured them
-    text = (ROOT / "docs" / "research" / "systems.md").read_text(encoding="utf-8")
-    (row,) = (line for line in text.splitlines() if line.startswith("| with chunks indexing takes"))
-    *kept, time = [float(value) for value in re.findall(r"\b\d\.\d\d\b", row)]
-    assert "memory kept" in row and len(kept) == 4 and 1 < max(kept) < 2 < time, "the row of time says differs"
+def test_scorecard_page_and_pictures_are_current() -> None:
+    figures, seeds = scorecard.Figures.read(), read_yaml_file(scorecard.SEEDS)
+    run = "run: python -m research.scorecard"
+    assert scorecard.PAGE.read_text(encoding="utf-8") == scorecard.page(figures, seeds), run
+    assert (scorecard.PICTURES / "quadrant.svg").read_text() == scorecard.quadrant(figures, seeds["proposals"]), run
+    assert (scorecard.PICTURES / "curves.svg").read_text() == scorecard.curves(figures, seeds["curves"]), run
+    text = scorecard.PROPOSALS.read_text(encoding="utf-8")
+    assert [
+        name for name, row in seeds["proposals"].items() if scorecard.proposal(name, row, figures) not in text
+    ] == []
+
+
+def test_scorecard_names_existing_files_and_both_states() -> None:
+    criteria = read_yaml_file(scorecard.SEEDS)["criteria"]
+    shown = {row["shown"] for row in criteria if row["shown"] != "make check"}
+    folders = (ROOT, ROOT / "docs" / "research", ROOT / "research" / "scorecard")
+    assert [path for path in shown if not any((folder / path).exists() for folder in folders)] == []
+    assert len(criteria) >= 30 and {row["met"] for row in criteria} > {True, False}
 
 
 def test_librarian_presets_answer_within_200_ms() -> None:

@@ -1,16 +1,21 @@
-"""An engine that ragbench loaded, as an arm: it is measured where it is deployed."""
+"""Searches by other engines: one that ragbench loaded, measured where it is deployed, and Pyserini in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from ragbench.base.bounds import Constraint, Count, Name, Positive
+from ragbench.base.bounds import Constraint, Count, Name, Positive, Share, Weight
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.base.options import option
+from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.remote.live.client import Expression, RequestFailed
 from ragbench.extras.remote.live.stages import Live
+from ragbench.search.stages.stage import Retriever
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
 
 
 @option("live=sqlite", "A file of `ragbench export --format sqlite`, measured as it is.")
@@ -61,3 +66,33 @@ class LiveEngine(Live):
             return [{"path": hit.path, "text": hit.text, "score": hit.score} for hit in hits]
 
         return ask
+
+
+@option("pyserini", "BM25 of Pyserini in this process; replaces BM25F, as a reference for it.")
+@dataclass(frozen=True)
+class RetrievePyserini(Retriever):
+    """Take the `depth` chunks that Pyserini's `LuceneSearcher` scores highest: the reference for `RetrieveLexical`.
+
+    Its `LuceneIndexer` indexes the same texts, the field `content`.
+    """
+
+    depth: Count = 100
+    k1: Weight = 0.9
+    b: Share = 0.4
+
+    replaces: ClassVar[tuple[str, ...]] = ("lexical",)
+    by: ClassVar[str] = "words"
+    source: ClassVar[str] = "lexical"
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "pyserini"})
+
+    def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
+        """Best chunks of every state's text."""
+        searched = index.part("pyserini")
+        return [
+            searched.search(state.text_for(self.source), self.depth, self.k1, self.b, index.allowed(state.filters))
+            for state in states
+        ]
+
+    def describe(self) -> str:
+        """The depth and how it scores."""
+        return f"retrieve {self.depth} by BM25 of Pyserini (k1={self.k1:g}, b={self.b:g})"
