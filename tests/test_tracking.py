@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,17 @@ def test_mlflow_peak_memory_is_a_metric_when_it_was_measured(finished: Measureme
     )
     assert write.summarise(measured).arms[arm].headline["peak_memory_mb"] == 300.5
     assert "peak_memory_mb" not in write.summarise(finished).arms[arm].headline
+
+
+def test_mlflow_metrics_take_any_name_of_a_stage_or_query_type(client, arms, single: Measurements) -> None:
+    store, *_ = client
+    latency = single.latency.assign(stage=["live (end to end)", *single.latency["stage"][1:]])
+    named = replace(single, latency=latency, per_query=single.per_query.assign(type="why? [new]"))
+    metrics = write.summarise(named).arms[single.arms[0]].metrics
+    assert {"rest/live__end_to_end__p95_ms", "rest/ndcg_at_10.why_ _new_"} <= set(metrics)
+    with tracking_store.open_store(tracking.target_of(arms[0])) as into, into.mlflow.start_run() as run:
+        into.mlflow.log_metrics(dict(metrics))
+    assert store.get_run(run.info.run_id).data.metrics == pytest.approx(metrics)
 
 
 def test_mlflow_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path, caplog) -> None:

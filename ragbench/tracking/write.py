@@ -343,12 +343,12 @@ def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict
     if arm in measurements.peak_memory_mb:
         named["peak_memory_mb"] = measurements.peak_memory_mb[arm]
     named |= _verdict_metrics(judged, arm)
-    return {name: value for name, value in named.items() if value == value}
+    return {_safe(name): value for name, value in named.items() if value == value}
 
 
-def _safe(arm: str) -> str:
-    """An arm's name, with characters that the name of a metric may not have replaced."""
-    return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
+def _safe(name: str) -> str:
+    """A name, with characters that the name of a metric may not have replaced."""
+    return re.sub(r"[^\w\-. /]", "_", name, flags=re.ASCII)
 
 
 def _tags(measurements: Measurements) -> dict[str, str]:

@@ -139,16 +139,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _write_queries(root: Path) -> None:
-    """Twenty queries with one relevant document each, as a table and as judgments."""
+    """Twenty queries with one relevant document or section each, as a table and as judgments."""
     documents = read_vault(HANDBOOK).documents[:5]
-    rows = [
-        (f"gate-{index * 4 + number:02}", f"{start} {document.title} {index * 4 + number}", document.docno, split)
-        for index, document in enumerate(documents)
-        for number, (start, split) in enumerate(
-            (("what is", "train"), ("where is", "train"), ("the page on", "test"), ("about", "test"))
-        )
-    ]
-    lines = [f"{qid},{text},{docno}.md,{split}" for qid, text, docno, split in rows]
+    kinds = (("what is", "train"), ("where is", "train"), ("the page on", "test"), ("about", "test"))
+    rows = []
+    lines = []
+    for index, document in enumerate(documents):
+        for number, (start, split) in enumerate(kinds, start=index * 4):
+            qid, text = f"gate-{number:02}", f"{start} {document.title} {number}"
+            rows.append((qid, text, document.docno, split))
+            anchor = f"#{document.sections[-1].anchor}" if number % 2 else ""
+            lines.append(f"{qid},{text},{document.docno}.md{anchor},{split}")
     table = "\n".join(["qid,text,relevant,split", *lines])
     for file in ("queries.csv", "questions.csv"):
         (root / file).write_text(f"{table}\n", encoding="utf-8")
