@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ragbench.base import files, processes
+from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.json import read_json
@@ -100,7 +100,15 @@ def _archive(place: Path, name: str, pin: Mapping[str, Any]) -> Path:
 
 def _npm(*arguments: str) -> None:
     try:
-        process = processes.run_tool(["npm", *arguments], _SECONDS)
+        process = subprocess.run(
+            ["npm", *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
     except FileNotFoundError:
         raise BenchmarkError("packages are fetched with npm, which is not on this machine: install Node.js") from None
     except subprocess.TimeoutExpired:
