@@ -24,7 +24,7 @@ EXAMPLES = """examples:
   ragbench search "notes about [[clocks]]" exp=lexical_v3 --xml     as XML for a language model
   ragbench search "rotate a key" --max-tokens 2000                  cited passages within a token budget
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
-  ragbench search --source notes/keys.md data=vault data.corpus=~/notes     a page as it is indexed
+  ragbench search --source guides/rotate-keys.md data=vault data.corpus=~/notes     a page as it is indexed
   ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
 """
 _MODES = ("keyword", "semantic", "hybrid", "rerank")
