@@ -323,7 +323,10 @@ def _resolved(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
 
 def _with_added_stages(config: dict[str, Any], known: Choices) -> dict[str, Any]:
     """The configuration with the stages that are on and that `order` does not name, each at the place of its class."""
-    order = list(config["order"])
+    if not isinstance(stages := config.get("order"), list):
+        default = short_path(hydra_api.folders()[0] / f"{hydra_api.CONFIG}.yaml")
+        raise ConfigError(f"order must be a list of stages, got {shown(stages)}: the default is in {default}")
+    order = list(stages)
     for group in known.added:
         place = known.place(group)
         if not _is_stage(config.get(group)) or group in order or not place:
@@ -394,7 +397,8 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
     section becomes. `choices` has the chosen option of every group.
     """
     if EXPERIMENT in config:
-        raise ConfigError("the file of the preset must begin with the line `# @package _global_`")
+        file = hydra_api.files(EXPERIMENT, str(choices.get(EXPERIMENT)))
+        raise ConfigError(f"{short_path(file) if file else EXPERIMENT} must begin with the line `# @package _global_`")
     for key, value in config.items():
         if key not in known.names and not _is_stage(value):
             raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])

@@ -124,7 +124,7 @@ def _composed(
     with _initialized(all_folders[0]):
         try:
             config = hydra.compose(name, [*choices, *own], return_hydra_config=True)
-        except (HydraException, OmegaConfBaseException, YAMLError, *_PYTHON) as error:
+        except (HydraException, OmegaConfBaseException, YAMLError, OSError, *_PYTHON) as error:
             raise ConfigError(_sentence(error, choices, all_folders)) from None
     chosen = OmegaConf.to_container(config.hydra.runtime.choices)
     with open_dict(config):
@@ -136,7 +136,7 @@ def _composed(
 def _groups(all_folders: tuple[Path, ...], version: _Version, registered: int) -> Mapping[str, tuple[str, ...]]:
     by_group = store.options_by_group()
     for folder in all_folders:
-        for path in folder.glob("*/*.yaml"):
+        for path in filter(Path.is_file, folder.glob("*/*.yaml")):
             by_group.setdefault(path.parent.name, set()).add(path.stem)
     return {group: tuple(sorted(names)) for group, names in sorted(by_group.items())}
 
@@ -169,6 +169,7 @@ def _sentence(error: Exception, choices: Sequence[str], all_folders: Sequence[Pa
     file = next((path for folder in all_folders if (path := folder / f"{inside}.yaml").is_file()), all_folders[0])
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         problem = " ".join(str(error.problem or error.context).split())
+        problem = "a list or mapping as a key" if "unhashable" in problem else problem.partition(" for the tag")[0]
         place = f"{short_path(Path(error.problem_mark.name))}:{error.problem_mark.line + 1}"
         return f"{place}: is not YAML ({problem}): repair this line or the one before"
     if isinstance(error, UnicodeDecodeError):
@@ -187,8 +188,9 @@ def _sentence(error: Exception, choices: Sequence[str], all_folders: Sequence[Pa
         return f"{key[1]} cannot be set ({reason[:160]}): correct it (in {short_path(file)})"
     if "in defaults : bool" in text:
         return f"{short_path(file)} chooses an option that YAML reads as true or false: write on and off in quotes"
-    reason = re.sub(r"^In '[^']*': ?", "", text)
-    return f"{short_path(file)} cannot be composed ({reason[:200] or type(error).__name__}): correct it"
+    lines = [line.strip() for line in str(error.__cause__ or error).splitlines()]
+    reason = " ".join(line for line in lines if line and not re.match(r"In '|[\w ]+:", line))
+    return f"{short_path(file)} cannot be composed ({(reason or text).replace('NoneType', 'null')[:200]}): correct it"
 
 
 def _not_text(all_folders: Sequence[Path]) -> Path:
