@@ -138,8 +138,8 @@ class Choices:
     def _listed(self) -> Mapping[str, str]:
         """The defaults list of config.yaml: by group, the option that it chooses."""
         entries = [entry for entry in self._file.get("defaults") or [] if isinstance(entry, dict)]
-        pairs = ((str(group).removeprefix("optional "), name) for entry in entries for group, name in entry.items())
-        return {group: str(name) for group, name in pairs}
+        pairs = ((str(group), name) for entry in entries for group, name in entry.items())
+        return {group: OFF if name is None else str(name) for group, name in pairs}
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -222,18 +222,14 @@ class Choices:
         return tuple(map(self.preset, self.by_group[EXPERIMENT]))
 
     def preset(self, name: str) -> Preset:
-        """A preset: the choices in which it differs from none, and the values that those choices do not give."""
-        config, chosen = hydra_api.compose([f"+{EXPERIMENT}={name}"])
+        """A preset: the choices in which it differs from none, and the values that it sets."""
+        chosen, values = hydra_api.preset(name)
         different = {
-            group: str(chosen[group])
-            for group, default in self.defaults.items()
-            if chosen.get(group, default) != default
+            group: chosen[group] for group, default in self.defaults.items() if chosen.get(group, default) != default
         }
-        without, _ = hydra_api.compose([f"{group}={option}" for group, option in different.items()])
-        changed = dict(_changes(plain(without), plain(config)))
-        changed.pop("name", None)
+        values.pop("name", None)
         file = hydra_api.files(EXPERIMENT, name)
-        texts = {key: text_of(value) for key, value in changed.items()}
+        texts = {key: text_of(value) for key, value in _leaves(values, plain(self.base))}
         return Preset(name, comment_above(file) if file else "", different, texts)
 
     def place(self, group: str) -> Mapping[str, str]:
@@ -254,13 +250,13 @@ class Choices:
         return frozenset(keys)
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """The values by key that turn one configuration into another; a mapping as a whole where there was none."""
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            yield from _changes(before, value, f"{path}{key}.")
-        elif key not in old or before != value:
+def _leaves(values: Mapping[str, Any], below: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values by key; a mapping as a whole where the configuration has none."""
+    for key, value in values.items():
+        inside = below.get(key)
+        if isinstance(value, Mapping) and isinstance(inside, Mapping):
+            yield from _leaves(value, inside, f"{path}{key}.")
+        else:
             yield f"{path}{key}", value
 
 

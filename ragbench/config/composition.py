@@ -221,7 +221,8 @@ def _turned_off(overrides: Sequence[str]) -> set[str]:
     """The groups that a word, or the preset among the words, turns off."""
     preset = next((override.partition("=")[2] for override in overrides if key_of(override) == EXPERIMENT), None)
     typed = {key_of(override) for override in overrides if override.endswith(f"={OFF}")}
-    return typed if preset is None else typed | hydra_api.turned_off(preset)
+    chosen = hydra_api.preset(preset)[0] if preset is not None else {}
+    return typed | {group for group, option in chosen.items() if option == OFF}
 
 
 def _chosen_and_values(overrides: Sequence[str], known: Choices) -> tuple[list[str], list[str]]:

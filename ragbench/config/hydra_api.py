@@ -55,18 +55,32 @@ def files(group: str, name: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def turned_off(preset: str) -> set[str]:
-    """The groups that a preset, or one that it extends, turns off."""
-    file = files(EXPERIMENT, preset)
+def preset(name: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """The options that a preset chooses by group, and the values that it sets, with those of presets it extends."""
+    file = files(EXPERIMENT, name)
     content = read_yaml_file(file) if file is not None else None
-    entries = content.get("defaults") if isinstance(content, dict) else None
-    off: set[str] = set()
+    if not isinstance(content, dict):
+        return {}, {}
+    choices: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    entries = content.pop("defaults", None)
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict):
-            off |= {str(name).rpartition("/")[2] for name, chosen in entry.items() if chosen == OFF}
-        elif entry not in ("_self_", preset):
-            off |= turned_off(str(entry))
-    return off
+            choices |= {str(group).rpartition("/")[2]: str(chosen) for group, chosen in entry.items()}
+        elif entry not in ("_self_", name):
+            above = preset(str(entry))
+            choices, values = choices | above[0], _merged(values, above[1])
+    return choices, _merged(values, content)
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of two mappings, also of those inside; where both have one, that of the second."""
+    inside = {key: _merged(first[key], second[key]) for key in second if _are_mappings(first.get(key), second[key])}
+    return {**first, **second, **inside}
+
+
+def _are_mappings(*nodes: object) -> bool:
+    return all(isinstance(node, dict) for node in nodes)
 
 
 def folders() -> tuple[Path, ...]:
@@ -129,7 +143,8 @@ def _composed(
     chosen = OmegaConf.to_container(config.hydra.runtime.choices)
     with open_dict(config):
         del config["hydra"]
-    return config, {str(group): option for group, option in cast(Mapping[str, Any], chosen).items()}
+    by_group = cast(Mapping[str, Any], chosen)
+    return config, {str(group): OFF if option is None else option for group, option in by_group.items()}
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ from annotated_types import MinLen
 
 from ragbench.base.bounds import Constraint, Count, Name, Seed, Validated, Weight, one_of
 from ragbench.base.errors import without_secret
-from ragbench.base.options import option, section
+from ragbench.base.options import choice, option, section
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")
@@ -73,6 +73,11 @@ class FieldWeights(Validated):
     """Switches P4 and P9: the weights of fields in BM25F."""
 
     fields: Mapping[str, Weight] = field(default_factory=dict)
+
+
+choice("documents=off", "Off: no third retriever.", {}, package="documents")
+choice("ranker=off", "Off: no learned order.", {}, package="ranker")
+choice("live=off", "Off: the stages of this configuration search.", {}, package="live")
 
 
 LOCAL = "local"

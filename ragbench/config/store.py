@@ -17,7 +17,7 @@ from ragbench.base.options import OFF, ON, Option
 from ragbench.benchmark import load
 
 SECTIONS = "sections"
-"""The first entry of the defaults list: every section with the defaults of its class."""
+"""The first entry of the defaults list: every section with the defaults of its class, and every switch that is off."""
 DATA = "data"
 CLASS = "class"
 """The group of all classes by name, for files that give one other values: `/class@_here_: Rank`."""
@@ -90,17 +90,23 @@ def _store_group(group: str, choices: Sequence[Option]) -> None:
 
 
 def _sections() -> dict[str, Any]:
-    nested: dict[str, Any] = {}
+    switches = {choice.group for choice in options.options() if _is_of_ragbench(choice)}
+    nested: dict[str, Any] = {group: node(group, OFF) for group in sorted(switches) if OFF in _groups[group]}
     for key, cls in options.sections().items():
         if not key:
             nested |= {field.name: _default(field) for field in dataclasses.fields(cls) if not _is_required(field)}
             continue
-        node = nested
+        inside = nested
         *above, last = key.split(".")
         for part in above:
-            node = node.setdefault(part, {})
-        node[last] = schema(cls, named=False)
+            inside = inside.setdefault(part, {})
+        inside[last] = schema(cls, named=False)
     return nested
+
+
+def _is_of_ragbench(choice: Option) -> bool:
+    """Whether config.yaml names the switch: all but those of plug-ins, which name their place themselves."""
+    return not choice.place and (choice.target is None or choice.target.__module__.partition(".")[0] == "ragbench")
 
 
 def schema_of(choice: Option) -> Any:

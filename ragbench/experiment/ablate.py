@@ -406,8 +406,8 @@ def _default_factors(base: Settings, design: str) -> list[str]:
 
 def _on_off_switches(base: Settings) -> list[str]:
     """The switches that can be on or off."""
-    options = {group.name: {option.name for option in group.options} for group in choices.read().switches}
-    pairs = [name for name, values in options.items() if {"on", "off"} <= values]
+    known = choices.read()
+    pairs = [group for group in known.defaults if {"on", "off"} <= set(known.by_group[group])]
     return [name for name in pairs if isinstance(base.config.get(name), Mapping)]
 
 

@@ -43,8 +43,11 @@ Values = Mapping[str, Value]
 """The values of all parameters whose condition holds, by key."""
 
 
-for _name, _space in read_yaml_file(Path(__file__).with_name("spaces.yaml")).items():
+_SPACES = read_yaml_file(Path(__file__).with_name("spaces.yaml"))
+for _name, _space in _SPACES.items():
     choice(f"tune={_name}", _space["about"], _space["space"], package="tune.space")
+_DEFAULT = {key: node for name, space in _SPACES.items() if name != "names" for key, node in space["space"].items()}
+choice("tune=default", "All spaces but `names`.", _DEFAULT, package="tune.space")
 
 
 @section("tune")
