@@ -263,7 +263,7 @@ def write_results():
             rows += [(arm, "passage", "test", "x", f"q{n}", "Recall@2000tokens", value) for n, value in recalled]
             frames.append(pd.DataFrame(rows, columns=list(measurements.PER_QUERY_COLUMNS)))
             arm_folder = made.arm(arm)
-            arm_folder.yaml("config.yaml", {**settings.config, "name": arm})
+            arm_folder.text("config.yaml", store.yaml_text({**settings.config, "name": arm}))
             arm_folder.table(measurements.PER_QUERY, frames[-1])
             if p95_ms:  # the same spread for every arm: 5% on either side
                 samples = p95_ms[arm] * np.linspace(0.9, 1.0053, 80)

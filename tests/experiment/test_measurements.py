@@ -83,6 +83,6 @@ def test_measurements_run_of_version_1_by_its_former_name_is_read_as_version_1(t
     digest = "dc0baf0ac06ea53b8ad8bc97eae789e0ab33de50be457b1b784bd14fcc93826f"
     run = made(tmp_path, ("baseline",))
     config = {"data": {"loader": "builtin", "name": "builtin", "version": 1}, "topics": {"kind": "given"}}
-    store.RunFolder(tmp_path).arm("baseline").yaml(measurements.CONFIG, config)
+    store.RunFolder(tmp_path).arm("baseline").text(measurements.CONFIG, store.yaml_text(config))
     result = replace(run, record={**run.record, "benchmark": {"name": "builtin", "digest": digest}})
     assert benchmark_of(result).digest == digest
