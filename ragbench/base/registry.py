@@ -1,4 +1,4 @@
-"""The registry: what has a name and is no configuration, in the core, in an extra, or in another package.
+"""The registry: names of everything but the configuration, in the core, in an extra, or in another package.
 
 An entry point `KIND.NAME` of the group `ragbench` names an object, and a decorator registers one when its module is
 imported. An entry point without a kind is a plug-in: a module that is imported for what it registers, as those in
