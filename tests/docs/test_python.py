@@ -55,6 +55,7 @@ def folder(
 def test_python_of_page_runs(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType(f"docs_{page.stem.replace('-', '_')}")  # so that its classes are found by name
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(sys, "argv", [str(page)])  # which a program of Hydra reads
     for block in BLOCKS:
         if block.page == page and not block.reason:
             exec(compile(block.body, f"{name(page)}, block {block.number}", "exec"), module.__dict__)

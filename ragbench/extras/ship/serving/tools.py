@@ -37,7 +37,7 @@ Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET, description="size of the resu
 class SearchTool(messages.Message):
     """A search: the common parameters; all others of `SearchRequest` are in `options`.
 
-    `options` may also be given on the level of the query: filters and `max_results` (source 004).
+    Filters and `max_results` may also be given at the top level (source 004).
     """
 
     query: str = Field(description="what to search for: a question, an error code or a name")
