@@ -22,7 +22,7 @@ from ragbench.corpus.markdown import blocks_of, module_lines
 
 _SUSPICIOUS = re.compile(
     r"<[A-Za-z/!?>]|\{[{%#:*!.]|\{ [#.:]|%%|&[#\w]+;|^[ \t>]*:::|^[ \t]*(?:--8<--|<<<|\[\[?_?TOC)|^(?:import|export)\s"
-    r"|\[![a-z]|[ \t]\^[\w-]+[ \t]*$|data:|[\w+/=-]{160}|^[ \t]*[A-Za-z0-9+/]{60,}={0,2}$"
+    r"|[ \t]\^[\w-]+[ \t]*$|data:|[\w+/=-]{160}|^[ \t]*[A-Za-z0-9+/]{60,}={0,2}$"
     r"|^[ \t]*[`~]{3,}[ \t]*(?:dataview|tasks|compressed)",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -239,7 +239,6 @@ _RULES: tuple[_Rule, ...] = (
     _rule("[", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
     _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
     _rule(":::", r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?)?(?P<title>.*)$", "", _title_of_block),
-    _rule("[!", r"^(?P<quote>[ \t]*>[ \t>]*)\[!(?P<kind>[\w-]+)\][+-]?(?P<title>.*)$", "", _title_of_block),
     _rule("data:", r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
     _rule("&", r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
 )

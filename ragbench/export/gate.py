@@ -173,7 +173,7 @@ def _more_topics(level: Level, margin: float) -> str:
 
 def _latency(judged: JudgedContrast) -> Check:
     cost = judged.cost
-    outcomes: dict[str, _Outcome] = {"over": "fails", "within": "passes", "open": "not checked"}
+    outcomes: dict[str, _Outcome] = {"over": "fails", "within": "passes", "open": "not checked", "off": "not checked"}
     measured = cost.added is not None or cost.queries > 0
     text = f"{cost.text}; {cost.remedy[0].lower()}{cost.remedy[1:]}" if cost.axis == "open" else cost.text
     return Check(

@@ -37,19 +37,17 @@ def test_ranker_of_recommended_is_named_by_its_sheet(shipped) -> None:
 def test_ranker_pages_show_gains_of_the_sheet() -> None:
     sheet = SHEET.read_text()
     number, gain = r"(\d\.\d+)", r"([+-]\d\.\d+)"
-    sites = re.findall(rf"^\| ([\w-]+) \| \d+ \| (\d+): {number} to {number}, {gain} ", sheet, re.M)
     (whole,), (hidden,) = (
         re.findall(rf"^\| questions \| {name} \| [\d,]+ \| (\d+) \| {number} \| {number} \| {gain} ", sheet, re.M)
         for name in ("all 14 sites", "all 14 sites, links hidden")
     )
-    assert len(sites) == 14
-    readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/research/recommended.md"))
-    for row in sites:
-        assert f"| {' | '.join(row)}" in page, row
     topics, before, after, gained = whole
-    assert f"On {topics} questions about 14 documentation sites" in readme
-    assert f"rises from {before} to {after}: {gained}" in readme
-    assert f"Without link features, the gain is {hidden[-1]}" in readme
+    readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/research/recommended.md"))
+    assert re.search(
+        rf"On {topics} questions about 14 documentation sites.* from {before} to {after}, {re.escape(gained)} ", readme
+    )
+    assert re.search(rf"from {before} to {after}, {re.escape(gained)} \[", page)
+    assert f"With links hidden the gain is {hidden[-1]} [" in page
 
 
 @pytest.mark.slow

@@ -39,8 +39,6 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("{# note #}a", "a"),
         (":::tip[Read this]\nx\n:::", "Read this\nx\n"),
         ("::: warning\nx\n:::", "Warning\nx\n"),
-        ("> [!NOTE]\n> x", "> Note\n> x"),
-        ("> [!tip]- Read *this*\n> x", "> Read *this*\n> x"),
         ('--8<-- "docs/file.md"\nx', "docs/file.md\nx"),
         ("{* ../src/a_proxy.py hl[8] *}\nx", "../src/a_proxy.py\nx"),
         ("Text. ^a1b2c3\n\nMore", "Text.\n\nMore"),

@@ -21,6 +21,7 @@ from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.words import Terms
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
+from ragbench.search.stages.stage import Stage
 
 _UNZIPPED, _RATIO = 2**26, 32  # a file of a few bytes may hold as many MiB of zeros; larger ones are mostly text
 
@@ -158,13 +159,12 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class SearchEngine:
+class SearchEngine(Stage):
     """Let an engine search and fuse; every source's ranking comes along, for the stages that follow."""
 
-    engine: Engine = field(compare=False)
+    engine: Any = field(compare=False)  # an `Engine`, which is no value to check
     sources: tuple[str, ...]
 
-    requires: ClassVar[frozenset[str]] = frozenset()
     provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
     forbids: ClassVar[Mapping[str, str]] = {"rankings": "an engine searches instead of all sources"}
 
