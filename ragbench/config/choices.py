@@ -138,7 +138,7 @@ class Choices:
     def _listed(self) -> Mapping[str, str]:
         """The defaults list of config.yaml: by group, the option that it chooses."""
         entries = [entry for entry in self._file.get("defaults") or [] if isinstance(entry, dict)]
-        pairs = ((str(group), name) for entry in entries for group, name in entry.items())
+        pairs = ((str(group).removeprefix("optional "), name) for entry in entries for group, name in entry.items())
         return {group: OFF if name is None else str(name) for group, name in pairs}
 
     @cached_property

@@ -74,6 +74,11 @@ def plain_options(chosen: Mapping[str, Any]) -> list[tuple[str, type]]:
     return checked
 
 
+def has(group: str, name: str) -> bool:
+    """Whether a class declares the option."""
+    return name in _groups.get(group, ())
+
+
 def options_by_group() -> dict[str, set[str]]:
     """By group, the options that classes declare."""
     return {group: set(names) for group, names in _groups.items() if group != CLASS}

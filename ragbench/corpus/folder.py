@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import resolved
 from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx")
 """The files that are documents, where nothing else is said."""
@@ -132,6 +133,8 @@ class _Rules:
     @staticmethod
     def of(root: Path, exclude: Sequence[str]) -> _Rules:
         """Those of a folder, and of the folders above it in its repository, unless these exclude the folder itself."""
+        from pathspec import GitIgnoreSpec
+
         try:
             rules = _Rules([], GitIgnoreSpec.from_lines(exclude))
         except ValueError as error:
@@ -159,6 +162,8 @@ class _Rules:
 
 
 def _gitignore(folder: Path) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
     try:
         lines = (folder / ".gitignore").read_bytes()[:_MAX_GITIGNORE].decode("utf-8", "replace").splitlines()
     except OSError:
