@@ -104,21 +104,21 @@ def test_long_list_is_shortened() -> None:
 def test_stage_class_names_its_switch_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """A class outside of conf/ becomes a switch, off unless a word turns it on."""
     monkeypatch.setattr(options, "_options", dict(options._options))
-    option("again", after="fuse")(Cut)
+    option("second", after="fuse")(Cut)
     known = config_choices.read()
-    assert known.by_group["again"] == (OFF, ON) and known.defaults["again"] == OFF
+    assert known.by_group["second"] == (OFF, ON) and known.defaults["second"] == OFF
     assert (
-        known.option("again", ON).description
+        known.option("second", ON).description
         == "Keep the first `top_n` (at least 1) hits, and in addition all guaranteed hits."
     )
-    assert [parameter.key for parameter in known.option("again", ON).parameters] == ["again.top_n"]
-    settings = composition.compose(["again=on", "again.top_n=7"])
+    assert [parameter.key for parameter in known.option("second", ON).parameters] == ["second.top_n"]
+    settings = composition.compose(["second=on", "second.top_n=7"])
     names = [name for name, _ in settings.pipeline]
-    assert names[names.index("fuse") + 1] == "again" and dict(settings.pipeline)["again"] == Cut(top_n=7)
-    assert "again" not in composition.compose([]).config
-    option("again", after="fuze")(Cut)
+    assert names[names.index("fuse") + 1] == "second" and dict(settings.pipeline)["second"] == Cut(top_n=7)
+    assert "second" not in composition.compose([]).config
+    option("second", after="fuze")(Cut)
     with pytest.raises(ConfigError, check=naming("'fuze'", "order", "fuse")):
-        composition.compose(["again=on"])
+        composition.compose(["second=on"])
 
 
 def test_defaults_stand_once() -> None:

@@ -81,7 +81,8 @@ def has(group: str, name: str) -> bool:
 
 def options_by_group() -> dict[str, set[str]]:
     """By group, the options that classes declare."""
-    return {group: set(names) for group, names in _groups.items() if group != CLASS}
+    declared = {choice.group for choice in options.options()} - {CLASS}
+    return {group: set(names) for group, names in _groups.items() if group in declared}
 
 
 def _store_group(group: str, choices: Sequence[Option]) -> None:
