@@ -83,7 +83,7 @@ BOTH = pytest.mark.parametrize("what", ["run", "serve"])
 @BOTH
 def test_lock_follows_metadata_and_constraints(what: str) -> None:
     pinned, versions = lock.locked(what), lock.constraints()
-    assert set(pinned) == lock.needed(what), f"make it anew: python -m tools.lock {what} > requirements/{what}.txt"
+    assert set(pinned) == lock.needed(what), f"write it again: python -m tools.lock {what} > requirements/{what}.txt"
     assert {name: version for name, (version, _) in pinned.items()} == {name: versions[name] for name in pinned}
     assert not {"torch", "transformers", "sentence-transformers", "jupyterlab", "ranx", "pytest"} & set(pinned)
     assert not any(name.startswith(("nvidia", "triton")) for name in pinned)

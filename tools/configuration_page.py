@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -52,14 +51,7 @@ def document(known: Choices, models: Sequence[Bundled]) -> str:
 
 def shipped(known: Choices) -> list[Group]:
     """The switches of ragbench itself, without those of plug-ins that this process has imported."""
-    foreign = {choice.group for choice in options() if choice.target is not None and not _is_of_ragbench(choice.target)}
-    return [group for group in known.switches if group.name not in foreign]
-
-
-def _is_of_ragbench(target: Callable[..., Any]) -> bool:
-    """Whether a class is one that a module of ragbench defines; an example in a docstring only claims to be."""
-    module = sys.modules.get(target.__module__)
-    return target.__module__.startswith("ragbench.") and getattr(module, target.__name__, None) is target
+    return [group for group in known.switches if group.name not in known.added]
 
 
 def _presets(presets: Sequence[Preset]) -> Iterator[str]:

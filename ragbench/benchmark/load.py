@@ -43,14 +43,13 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     """
     name, loader, options, seed = _parse(spec)
     loaded = loader(**_complete(name, loader, options, topics), topics=topics)
-    masked = any(topic.masked for topic in loaded.topics)
-    without = registry.required("hook", "without_sources", "the column masked of the topics") if masked else None
-    benchmark = without(loaded) if without else loaded
+    if any(topic.masked for topic in loaded.topics):
+        loaded = registry.required("hook", "without_sources", "the column masked of the topics")(loaded)
     if seed is not None and topics:
         from ragbench.benchmark.split import resplit
 
-        benchmark = resplit(benchmark, seed)
-    return benchmark.read_from({"data": dict(spec)})
+        loaded = resplit(loaded, seed)
+    return loaded.read_from({"data": dict(spec)})
 
 
 def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
@@ -65,7 +64,6 @@ def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
             - `trec`: `corpus`, `queries`, `qrels`
             - `ir_datasets`: `id`, such as `beir/scifact/test`
             - `vault`: `corpus`, a folder of markdown; `queries`, a CSV, TSV or JSONL file; optionally `qrels`
-            - `git`: `url`, `commit`, `subfolder`, `queries`
         **options: Options of the loader. `resplit=SEED` draws new train and test splits.
 
     Returns:

@@ -54,8 +54,9 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json(rows[arguments.kind] if arguments.kind else rows)
         return 0
+    show = _print if arguments.kind else _print_names
     for kind in kinds:
-        _print(kind, rows[kind]) if arguments.kind else _print_names(kind, rows[kind])
+        show(kind, rows[kind])
     if not arguments.kind:
         print("ragbench list experiments explains each preset; the same for switches, data, models and parameters")
     return 0

@@ -191,9 +191,15 @@ class Choices:
     @cached_property
     def settings(self) -> tuple[Parameter, ...]:
         """The parameters of no group."""
-        packages = {self.option(group, name).package for group, name in self.defaults.items()}
-        shown = parameters(self.base)
-        return tuple(p for p in shown if not any(f"{p.key}.".startswith(f"{package}.") for package in packages))
+        return tuple(parameter for parameter in parameters(self.base) if not self._is_of_group(parameter.key))
+
+    def _is_of_group(self, key: str) -> bool:
+        return any(f"{key}.".startswith(f"{package}.") for package in self._packages)
+
+    @cached_property
+    def _packages(self) -> frozenset[str]:
+        """The keys that hold the values of the groups."""
+        return frozenset(self.option(group, name).package for group, name in self.defaults.items())
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -203,12 +209,7 @@ class Choices:
     @cached_property
     def values(self) -> Mapping[str, Any]:
         """By key the default, of an option that has the key where the default option has not; without comments."""
-        packages = {self.option(group, name).package for group, name in self.defaults.items()}
-        by_key = {
-            key: value
-            for key, value in flat(plain(self.base)).items()
-            if not any(f"{key}.".startswith(f"{package}.") for package in packages)
-        }
+        by_key = {key: value for key, value in flat(plain(self.base)).items() if not self._is_of_group(key)}
         for choice in (choice for group in self.groups for choice in group.options if choice.name != OFF):
             for inner, value in flat(choice.content).items():
                 key = f"{choice.package}.{inner}"

@@ -172,7 +172,7 @@ def write() -> list[Path]:
 
 
 def proposal(name: str, about: Mapping[str, Any], figures: Figures) -> str:
-    """What a proposal was built as, what it brings, and where it differs from the source: its block of the page."""
+    """What a proposal was built as, its gain, and where it differs from the source: its block of the page."""
     (switch,) = (group for group in choices.read().switches if group.name == name)
     built = next(option.description for option in switch.options if option.name == "on")
     alone, variants = figures.alone[name], []

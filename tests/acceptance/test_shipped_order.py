@@ -37,6 +37,7 @@ def test_ranker_of_recommended_is_named_by_its_sheet(shipped) -> None:
 def test_ranker_pages_show_gains_of_the_sheet() -> None:
     sheet = SHEET.read_text()
     number, gain = r"(\d\.\d+)", r"([+-]\d\.\d+)"
+    sites = re.findall(rf"^\| ([\w-]+) \| \d+ \| \d+: {number} to {number}, {gain} ", sheet, re.M)
     (whole,), (hidden,) = (
         re.findall(rf"^\| questions \| {name} \| [\d,]+ \| (\d+) \| {number} \| {number} \| {gain} ", sheet, re.M)
         for name in ("all 14 sites", "all 14 sites, links hidden")
@@ -47,6 +48,7 @@ def test_ranker_pages_show_gains_of_the_sheet() -> None:
         rf"On {topics} questions about 14 documentation sites.* from {before} to {after}, {re.escape(gained)} ", readme
     )
     assert re.search(rf"from {before} to {after}, {re.escape(gained)} \[", page)
+    assert len(sites) == 14 and all(float(gained) > 0 for *_, gained in sites) and "on every single site" in page
     assert f"With links hidden the gain is {hidden[-1]} [" in page
 
 

@@ -65,7 +65,7 @@ def assert_filters_restrict(address: str | Path) -> None:
         hits = bundle.search("identity", 5, filters={"category": "reference"})
         assert len(hits) == 5
         assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
-        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+        assert bundle.search("identity", 5, filters={"author": "unknown"}) == []
 
 
 def assert_live_scores(recommended: Results, results: Path, *overrides: str) -> None:

@@ -118,8 +118,9 @@ def survey(
     often = [(name, count) for name, count in languages.most_common(3) if count >= _SHARE * n]
     named = "".join(f", {'some' if number else 'mostly'} {name}" for number, (name, _) in enumerate(often))
     lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{named}"]
-    if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob], exclude).files]:
-        others = ", ".join(f"{len(find_files(corpus, [glob], exclude).files)} {glob[4:]}" for glob in unread)
+    numbers = {glob: len(find_files(corpus, [glob], exclude).files) for glob in OTHERS if glob not in include}
+    if unread := {glob: number for glob, number in numbers.items() if number}:
+        others = ", ".join(f"{number} {glob[4:]}" for glob, number in unread.items())
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
     lines += [f"excluded: {note}" for note in vault.notes if queries is None or str(queries) not in note]

@@ -162,7 +162,7 @@ class Engine(Protocol):
 class SearchEngine(Stage):
     """Let an engine search and fuse; every source's ranking comes along, for the stages that follow."""
 
-    engine: Any = field(compare=False)  # an `Engine`, which is no value to check
+    engine: Any = field(compare=False)  # an `Engine`; a protocol is not checked
     sources: tuple[str, ...]
 
     provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})

@@ -475,7 +475,8 @@ def _cautions(pipeline: Pipeline) -> list[str]:
         for spec in stage.models:
             local = isinstance(spec, CrossEncoderSpec) and not is_endpoint(spec.name)
             server = spec.name if isinstance(spec, CrossEncoderSpec) else spec.endpoint
-            cautions += [] if local else [f"{name} asks the server {server}, which is not part of the bundle"]
+            if not local:
+                cautions.append(f"{name} asks the server {server}, which is not part of the bundle")
     return cautions
 
 
