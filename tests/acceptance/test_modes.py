@@ -19,15 +19,13 @@ WORDS = {"lexical", "documents", "code"}
 ANSWERED = ("caching?", "drop jobs that wait", "getAuthToken", "authentication", "how does a backup work")
 
 
-# A cross-encoder reads every hit of every mode; `recommended` has one, too.
-READING = ("all", "ragdocs_phase2", "ragdocs_phase3", "ragdocs_phase4")
+# A cross-encoder reads every hit of every mode; Pyserini imports PyTorch.
+SLOW = ("pyserini", "all", "ragdocs_phase2", "ragdocs_phase3", "ragdocs_phase4")
 # Source 004 re-ranks by words as typed and drops hits without any, so a word with a question mark finds nothing.
 AS_TYPED = ("librarian_hybrid", "librarian_rerank", "librarian_semantic")
 
 
-@pytest.mark.parametrize(
-    "preset", [pytest.param(item, marks=[pytest.mark.slow] * (item in READING)) for item in PRESETS]
-)
+@pytest.mark.parametrize("preset", [pytest.param(item, marks=[pytest.mark.slow] * (item in SLOW)) for item in PRESETS])
 def test_mode_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
     settings = composition.compose([f"+exp={preset}"])
     index, answered = handbook.index(f"+exp={preset}"), 0

@@ -83,7 +83,12 @@ def test_lucene_has_the_measured_version() -> None:
     jvm.start_jvm()
     jvm.start_jvm()
     assert jvm.java("org.apache.lucene.util.Version").LATEST.toString().startswith("9.9")
-    assert "pyserini" not in sys.modules
+
+
+def test_jvm_does_not_import_pyserini() -> None:
+    """In a process of its own, because other tests search with Pyserini."""
+    started = run("import sys; from ragbench.index import jvm; jvm.start_jvm(); assert 'pyserini' not in sys.modules")
+    assert started.returncode == 0, started.stderr
 
 
 def test_java_class_is_looked_up_once() -> None:
