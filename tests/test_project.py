@@ -15,6 +15,7 @@ from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
 from ragbench.config import composition, project
 from ragbench.config.overrides import word, words
+from tests.naming import naming
 
 FILE = """\
 data: vault
@@ -173,6 +174,20 @@ def test_typed_words_need_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     typed = ["hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m"]
     assert composition.compose(typed).config["hyde"]["endpoint"] == "http://x/v1"
+
+
+def test_typed_sweep_needs_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ragbench.yaml").write_text("data: builtin_v1\n")
+    monkeypatch.chdir(tmp_path)
+    arms = composition.sweep(["index.encoder.name=bge-small-en-v1.5,openai:m", "exp=recommended"])
+    assert [arm.config["index"]["encoder"]["name"] for arm in arms] == ["bge-small-en-v1.5", "openai:m"]
+
+
+def test_project_arm_needs_trust_for_a_key_that_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ragbench.yaml").write_text("arms:\n  a: index.encoder.name=openai:m\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, check=naming("index.encoder.name", "--trust")):
+        composition.arms({"a": ["index.encoder.name=openai:m"]}, ["index.encoder.name=openai:n"], of_project=True)
 
 
 def test_project_values_become_words() -> None:

@@ -171,12 +171,18 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Choi
 
     def inspect(settings: Settings) -> None:
         risky = beyond_plain(settings.config)
-        own = beyond_plain(_compose_settings(typed, set(), known).config) if risky else {}
+        own = beyond_plain(_compose_settings(_typed_of(settings, typed), set(), known).config) if risky else {}
         for key, (effect, value) in risky.items():
             if own.get(key) != (effect, value):
                 raise ConfigError(f"{file} sets {key}, which {effect} ({shown(value)}): {ask}")
 
     return inspect
+
+
+def _typed_of(settings: Settings, typed: Sequence[str]) -> list[str]:
+    """The words of an arm that were typed; of a typed sweep the value of this arm."""
+    values = {*typed, *(value for override in typed for value in _swept(override))}
+    return [override for override in settings.overrides if override in values]
 
 
 def _compose_settings(

@@ -1,4 +1,4 @@
-"""The formats of exports, which entry points of the group `ragbench.exports` name.
+"""The formats of exports, which entry points `export.NAME` name.
 
 Files for other systems are made here; a bundle (`ragbench`) and engines that hold the documents are of extras.
 """

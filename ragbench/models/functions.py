@@ -71,7 +71,7 @@ def reranker(function: F) -> F:
 
 
 _ENDPOINTS = {"encoder": ("openai", "ollama"), "cross-encoder": ("rerank", "chat")}
-"""The kinds of models behind endpoints, which an entry point of the group `ragbench.models` makes."""
+"""The kinds of models behind endpoints, which an entry point `model.NAME` makes."""
 
 
 def is_endpoint(name: str, kind: Kind | None = None) -> bool:
