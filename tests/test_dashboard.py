@@ -104,6 +104,7 @@ def served(compared: Measurements) -> Iterator[str]:
         sys.executable,
         "-m",
         "ragbench",
+        "track",
         "ui",
         "--port",
         str(port),

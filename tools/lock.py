@@ -48,6 +48,7 @@ SERVE = (
     ),
     *(
         "onnxruntime",
+        "pathspec",
         "psutil",
         "pyarrow",
         "pydantic",

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -73,6 +74,7 @@ NOT_RUN = {
     "server/bin/": "runs in an environment that a package index fills",
     "ssh-keygen": "needs a key of the reader",
     "ragbench fit ": "takes 20 judged queries: tests/extras/fit",
+    "ranker=off,mine": "takes a ranker that was fitted: tests/extras/fit/commands",
     "ragbench gate results/runs/A": "takes two runs of one configuration: tests/commands/test_gate.py",
     "live=opensearch": "needs a server: tests/extras/engines",
     "opensearch://": "needs a server: tests/extras/engines",
@@ -353,10 +355,12 @@ class Shell:
     def _serve(self, words: list[str]) -> str:
         """Start a server and wait for its first line, which has its address."""
         self.stop()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
         if "--port" in words:
-            words[words.index("--port") + 1] = "0"
+            words[words.index("--port") + 1] = port
         elif "--watch" not in words:
-            words = [*words, "--port", "0"]
+            words = [*words, "--port", port]
         self.server = subprocess.Popen(
             [sys.executable, "-m", "ragbench", *words],
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},

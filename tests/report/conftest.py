@@ -19,7 +19,7 @@ from ragbench.results.measurements import Measurements
 
 TITLE = "<script>document.title='broken'</script>"
 TEXT = (
-    "Lamps </script><script>document.title='broken'</script> &amp; <img src=x onerror=\"document.title='broken'\"> "
+    "Lamps </script><script>document.title='broken'</script> &amp; `<img src=x onerror=\"document.title='broken'\">` "
     "<!-- \u2028 ]]> {{ 7 * 7 }} https://example.invalid/pixel.gif"
 )
 QUERY = "lamps <b onmouseover=\"document.title='broken'\">hostile</b> </script>"
