@@ -28,7 +28,6 @@ COMPANY = {
     "live=sqlite": ["live.engine=notes.sqlite"],
     "live=postgres": ["live.engine=postgres://localhost/docs"],
     "live=engine": ["live.engine=opensearch://localhost:9200/docs"],
-    "live=pyserini": ["live.index=cacm"],
     "live=trec": ["live.path=run.trec"],
     "live=python": ["live.retriever=mine"],
 }

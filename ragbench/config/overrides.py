@@ -22,7 +22,7 @@ from ragbench.config.names import EXPERIMENT, numbered
 
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
 _TEMPLATES = ("live.url", "live.program")
-_PLACES = {"pyserini": "index", "trec": "path", "command": "program", "python": "retriever"}
+_PLACES = {"trec": "path", "command": "program", "python": "retriever"}
 _PLACES |= dict.fromkeys(("sqlite", "postgres", "engine"), "engine")
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
 _OF_HYDRA = {
@@ -67,7 +67,7 @@ def canonical(overrides: Iterable[str], known: Choices) -> list[str]:
 
 
 def _named_search(override: str, known: Choices) -> list[str]:
-    """The words of a search that runs elsewhere: `source=pyserini:notes` is `live=pyserini live.index=notes`."""
+    """The words of a search that runs elsewhere: `source=trec:other.trec` is `live=trec live.path=other.trec`."""
     key, _, value = override.partition("=")
     if key.lstrip("+").strip() != "source":
         return [override]
@@ -75,7 +75,7 @@ def _named_search(override: str, known: Choices) -> list[str]:
     if not path or kind not in known.by_group["live"]:
         kinds = ", ".join(kind_of_search for kind_of_search in known.by_group["live"] if kind_of_search != "off")
         raise ConfigError(
-            f"source must be a search and its place, such as source=pyserini:cacm, got {value}; known: {kinds}"
+            f"source must be a search and its place, such as source=trec:other.trec, got {value}; known: {kinds}"
         )
     return [f"live={kind}", f"live.{_PLACES.get(kind, 'url')}={_as_yaml(path)}"]
 

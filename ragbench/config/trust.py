@@ -7,7 +7,6 @@ is refused while the configuration is composed, before anything is built.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ragbench.base.build import TARGET
@@ -41,7 +40,6 @@ KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "engine": (SENDS, _is_elsewhere),
     "encoder.name": (SENDS, lambda name: is_remote(str(name))),
     "model": (SENDS, lambda name: is_remote(str(name))),
-    "live.index": (SENDS, lambda index: not Path(str(index)).expanduser().is_dir()),
 }
 """By the end of a key, what its value does, and for which values."""
 

@@ -38,7 +38,7 @@ from ragbench.extras.engines.search import Found
 from ragbench.extras.engines.tables import TableWriter
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
-from ragbench.extras.remote.live import anserini, client, hit_matching
+from ragbench.extras.remote.live import client, hit_matching
 from ragbench.extras.remote.live.client import Reading, RequestFailed
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
@@ -52,8 +52,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec
 from ragbench.models.folder import ModelFolder
-from tests import anserini_index
-from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
+from tests.boundary.mutations import json_texts, run_texts, yaml_texts
 from tests.export.scores import by_chunk
 from tests.loopback import Loopback
 
@@ -66,7 +65,6 @@ NOTE = "title: A\ntags: [a, b]\ndate: 2026-01-02\naliases:\n  - c\nweight: 3\n"
 ROWS = {"qid": "q1", "text": "what", "relevant": ["a.md"], "split": "test", "grade": 2}
 SEARCH = {"query": "lamps", "top_n": 3, "filters": {"category": "guide", "tags": ["a"]}, "explain": True}
 RUN = "q1 Q0 a.md 1 2.5 them\nq1 Q0 b.md 2 -.5 them\nq2 Q0 a.md 1 1e-3 them\n"
-RECORD = {"id": "a.md", "contents": "lamps at night", "title": "Lamps"}
 _WORDS = Bm25F((("title", 3.0), ("content", 1.0)), 1.2, 0.75)
 PLAN = Plan(
     {"dense": 5, "lexical": 5, "documents": 5}, {"dense": 0.5, "lexical": 0.3, "documents": 0.2}, "convex", 60.0,
@@ -173,10 +171,6 @@ class Doors:
         written = new("project/ragbench.yaml", PROJECT)
         printed = new("printed.json", json.dumps(HITS))
         run = new("run.trec", RUN)
-        (place / "lucene").mkdir()
-        index = anserini_index.build([RECORD, {**RECORD, "id": "b.md"}], place / "lucene", "-storeRaw")
-        largest = sorted(index.iterdir(), key=lambda each: each.stat().st_size)[-4:]
-        scoring = anserini.Scoring(0.9, 0.4, (), None, None)
         weights = new("model/config.json", json.dumps({"model_type": "bert", "pooling": {"mode": "cls"}}))
         golden_row = json.loads((served / bundle.GOLDEN).read_text().splitlines()[0])
         chat = EndpointModel(ChatSpec(f"{self._url}/v1", "m", timeout_s=20.0))
@@ -190,10 +184,6 @@ class Doors:
 
         def in_hits(content: bytes) -> Any:
             return len(list(json.loads(content)["hits"])[:5])
-
-        def in_index() -> Any:
-            hits = anserini.Searcher("lucene", index, scoring).search("lamps", 5, lambda _: False)
-            return [(hit.document, hit.text) for hit in hits]
 
         def same(value: Any) -> Callable[[bytes], Any]:
             return lambda _: value
@@ -250,13 +240,6 @@ class Doors:
             "run file": Door(
                 run_texts(RUN, chance), of_file(run, lambda: _plain_run(hit_matching.read_run_file(str(run)))), _in_run
             ),
-            "document of Lucene": Door(json_texts(RECORD, chance), _of_lucene, _in_record),
-            **{
-                f"index of Lucene, {each.suffix}": Door(
-                    flipped(each.read_bytes(), chance), of_file(each, in_index), same(in_index())
-                )
-                for each in largest
-            },
             "service": Door(json_texts(SEARCH, chance), self._post),
             "studio": Door(json_texts("x", chance), self._form),
         }
@@ -436,34 +419,6 @@ def _in_run(content: bytes) -> Any:
             assert re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?", score, re.I)
             found.setdefault(qid.replace("\0", "\ufffd"), {})[name.replace("\0", "\ufffd")] = float(score)
     return found
-
-
-class _Stored:
-    """A document of Lucene with nothing but the JSON that it was made of."""
-
-    def __init__(self, raw: str) -> None:
-        self._raw = raw
-
-    def get(self, name: str) -> str | None:
-        return self._raw if name == "raw" else None
-
-
-def _of_lucene(content: bytes) -> str:
-    return anserini._text(_Stored(content.decode("utf-8", "replace")))
-
-
-def _in_record(content: bytes) -> str:
-    """The contents, or all of it where it is no record, or one with a key twice or a number that fits no 64 bits."""
-    text = content.decode("utf-8", "replace")
-    try:
-        found = json.loads(
-            text, parse_constant=_finite, parse_float=_finite, parse_int=_fitting, object_pairs_hook=_once
-        )
-    except Exception:
-        return text
-    if not isinstance(found, dict) or "\\ud" in text:
-        return text
-    return found["contents"] if isinstance(found.get("contents"), str) else text
 
 
 def _finite(text: str) -> float:

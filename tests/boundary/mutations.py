@@ -158,12 +158,6 @@ def run_texts(text: str, chance: random.Random) -> Iterator[bytes]:
         yield content
 
 
-def flipped(content: bytes, chance: random.Random) -> Iterator[bytes]:
-    """Endless contents, each the good one with a bit flipped or an end cut off."""
-    while True:
-        yield _flipped(content, chance) if chance.random() < 0.9 else content[: chance.randrange(len(content))]
-
-
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
     if isinstance(value, Mapping):

@@ -29,7 +29,6 @@ from ragbench import commands
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
 from ragbench.models import bundled
-from tests.anserini_index import build
 from tests.docs.pages import ROOT, blocks, compose, name, parsed
 from tests.extras.collect.topics.conftest import ChatServer
 from tests.extras.remote.live.conftest import Server
@@ -84,7 +83,6 @@ NOT_RUN = {
     "ollama:": "needs a server: tests/extras/remote",
     "model=chat:": "needs a server: tests/extras/remote",
     "model=rerank:": "needs a server: tests/extras/remote",
-    "source=pyserini:beir": "downloads an index",
     "--confirm": "takes queries that were not used before: tests/experiment/test_comparisons.py",
 }
 """Parts of commands that are not run, with the reason."""
@@ -113,11 +111,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "ragbench.yaml").write_text(PROJECT, encoding="utf-8")
     (root / "token").write_text("s3cret" * 4, encoding="utf-8")
     _write_logs(root)
-    build(
-        [{"id": document.docno, "contents": document.text} for document in read_vault(HANDBOOK).documents],
-        root / "indexes",
-        "-storeDocvectors",
-    ).rename(root / "indexes" / "notes")
     shutil.copytree(TEA / "beir", root / "scifact")
     for file, copied in (("documents.jsonl", "cran.jsonl"), ("topics.txt", "cran.qry")):
         shutil.copy(TEA / "trec" / file, root / copied)

@@ -12,12 +12,12 @@ from annotated_types import MinLen
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from ragbench.base.bounds import Constraint, Count, Name, Natural, Positive, Share, Weight
+from ragbench.base.bounds import Constraint, Name, Natural, Positive
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.options import option
 from ragbench.base.types import Query
-from ragbench.extras.remote.live import anserini, client
+from ragbench.extras.remote.live import client
 from ragbench.extras.remote.live.client import RateLimitedClient, Reading, secret
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
@@ -184,57 +184,6 @@ class LiveMcp(Live):
         from ragbench.extras.remote.live import mcp
 
         return mcp.asking(self.url or self.program, self.tool, self.arguments, self.timeout_s)
-
-
-@option(
-    "live=pyserini",
-    "An index that Anserini or Pyserini built: a folder, or the name of a prebuilt one; also source=pyserini:...",
-)
-@dataclass(frozen=True, kw_only=True)
-class LivePyserini(ExternalSearch):
-    """An index that Anserini or Pyserini built, a folder or a prebuilt one, searched as `LuceneSearcher` searches it.
-
-    Hits are placed by their ids; a hit with an id of no document, or of a passage (`doc7#2`), also by the text
-    that the index stores.
-    """
-
-    index: Name  # a folder, or the name of a prebuilt index such as cacm
-    depth: Count = 100
-    k1: Weight = 0.9
-    b: Share = 0.4
-    # weights of the searched fields; empty: the field `contents`
-    fields: Mapping[str, Positive] = field(default_factory=dict)
-    feedback: Literal["rm3", "rocchio"] | None = None  # pseudo-relevance feedback: rm3 or rocchio
-    language: Name | None = None  # language of the analyzer, such as de; null: English
-
-    @property
-    def name(self) -> str:
-        """The index."""
-        return f"the index {self.index}"
-
-    def require_topics(self, qids: Sequence[str]) -> None:
-        """Raise LiveError for an index that cannot be opened, before anything is measured."""
-        _ = self._searcher
-
-    def hits_of(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
-        """The hits of `LuceneSearcher.search`."""
-        return self._searcher.search(query.text, self.depth, places.knows)
-
-    def sample(self, places: HitMatcher) -> Sequence[LiveHit] | None:
-        """Some documents of the index; None where it holds one of the collection's."""
-        searcher = self._searcher
-        return None if searcher.holds(places.docnos[: anserini.SAMPLE]) else searcher.sample()
-
-    def describe(self) -> str:
-        """The index and how it is scored."""
-        feedback = f" and {self.feedback}" if self.feedback else ""
-        return f"search {self.name} with BM25 (k1={self.k1:g}, b={self.b:g}){feedback} for {self.depth} hits"
-
-    @property
-    def _searcher(self) -> anserini.Searcher:
-        weights = tuple(sorted(self.fields.items()))
-        scoring = anserini.Scoring(self.k1, self.b, weights, self.feedback, self.language)
-        return anserini.open_searcher(self.index, scoring)
 
 
 def _asker(search: Live) -> RateLimitedClient:
