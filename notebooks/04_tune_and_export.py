@@ -16,7 +16,7 @@
 # the held-out test queries.
 #
 # Varied here: the fusion constant, the weight of the lexical ranking, and the confidence below which hits are dropped.
-# `conf/tune.yaml` has their limits. Thirty trials on the small version 1 of the built-in benchmark keep this notebook
+# `tune.space` has their limits. Thirty trials on the small version 1 of the built-in benchmark keep this notebook
 # fast. The default is 200 trials.
 
 # %%

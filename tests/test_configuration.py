@@ -41,6 +41,7 @@ CHOICES = [
 
 
 def test_configuration_refuses_a_loader_that_is_a_list(conf: Path) -> None:
+    (conf / "data").mkdir()
     (conf / "data" / "mine.yaml").write_text("# Mine.\nloader: [vault]\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"data\.loader must be one of"):
         composition.compose(["data=mine"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.config import composition
+from ragbench.config import choices, composition
 
 CONF = locations.configuration()
 _PLAIN = """
@@ -44,10 +44,11 @@ def _python(*arguments: str, cwd: Path) -> str:
 
 
 def _words() -> list[str]:
-    """A word for every file of conf/, and none for config.yaml alone; two of them need an address."""
-    files = [path for path in sorted(CONF.glob("*/*.yaml")) if path.stem not in ("opensearch", "meilisearch")]
-    signs = {path: "+" if path.parent.name == "exp" else "" for path in files}
-    return ["", *(f"{signs[path]}{path.parent.name}={path.stem}" for path in files)]
+    """A word for every preset and every option with a name of its own, and none; most live searches need an address."""
+    by_group = choices.read().by_group
+    groups = {group: names for group, names in by_group.items() if group not in ("exp", "live")}
+    named = [f"{group}={name}" for group, names in groups.items() for name in names if name not in ("on", "off")]
+    return ["", *(f"+exp={name}" for name in by_group["exp"]), *named, "live=ragbench", "p13=on", "documents=on"]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ _sections: dict[str, type] = {}
 def option(
     name: str,
     about: str = "",
+    /,
     *,
     package: str = "",
     plain: bool = False,

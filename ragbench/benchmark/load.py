@@ -24,6 +24,7 @@ VERSION = 2
 """The version of the built-in benchmark that `data=builtin` reads."""
 MEMORY = "memory"
 """The recorded loader of a benchmark that a script built in memory: nothing can read it again."""
+_Loader = Callable[..., Benchmark]
 _VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
 
 
@@ -87,7 +88,16 @@ def check(spec: Mapping[str, Any]) -> None:
     _parse(spec)
 
 
-@option("data=builtin", "The benchmark that comes with ragbench: version 2.", plain=True, dialect="${links.dialect}")
+def _builtin(name: str, about: str, **values: Any) -> Callable[[_Loader], _Loader]:
+    return option(f"data={name}", about, plain=True, name=name, dialect="${links.dialect}", **values)
+
+
+@_builtin("builtin_v21", "Version 2.1: questions that state a need, documents linked like a vault.", version=2.1)
+@_builtin("builtin_v2", "Version 2 of the built-in benchmark, by a name that stays when the default changes.")
+@_builtin(
+    "builtin_v1", "Version 1 of the built-in benchmark: smaller and quicker than version 2, the default.", version=1
+)
+@_builtin("builtin", "The benchmark that comes with ragbench: version 2.")
 def load_builtin(
     corpus: Path | None = None,  # another folder of documents instead
     qrels: Path | None = None,  # another folder of topics and judgments instead

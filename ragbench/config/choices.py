@@ -274,9 +274,8 @@ def _option(group: str, name: str, version: object) -> Choice:
     package, node = _composed_option(group, name)
     declared = [choice for choice in options.options() if (choice.group, choice.name) == (group, name)]
     file = hydra_api.files(group, name)
-    about = (
-        comment_above(file) if file else next((choice.about or summary(choice.target) for choice in declared), "Off.")
-    )
+    abouts = [choice.about for choice in declared if choice.about] or [summary(choice.target) for choice in declared]
+    about = comment_above(file) if file else next(iter(abouts), "Off.")
     return Choice(name, about, package, node)
 
 

@@ -30,8 +30,6 @@ CONFIG = "config"
 _PYTHON = (ValueError, TypeError, AttributeError, AssertionError, RecursionError)
 """What Hydra and OmegaConf raise for other invalid files."""
 _VERSION = "1.3"
-_EXTENDED = re.compile(r'^  - (?:/(class)@\w+: )?"?(\w+)"?$', re.MULTILINE)
-"""An entry of a list of defaults: an option of the same group, or a class."""
 _LOCK = threading.RLock()
 _Version = tuple[tuple[str, int, int], ...]
 
@@ -153,18 +151,9 @@ def _composed(
 def _groups(all_folders: tuple[Path, ...], version: _Version, registered: int) -> Mapping[str, tuple[str, ...]]:
     by_group = store.options_by_group()
     for folder in all_folders:
-        for path in filter(_is_complete, filter(Path.is_file, folder.glob("*/*.yaml"))):
+        for path in filter(Path.is_file, folder.glob("*/*.yaml")):
             by_group.setdefault(path.parent.name, set()).add(path.stem)
     return {group: tuple(sorted(names)) for group, names in sorted(by_group.items())}
-
-
-def _is_complete(path: Path) -> bool:
-    """Whether the options and classes that a file extends are there, and not in an extra that is missing."""
-    if path.parent.name == EXPERIMENT:
-        return True
-    text = path.read_text(encoding="utf-8", errors="replace")
-    extended = ((is_class or path.parent.name, name) for is_class, name in _EXTENDED.findall(text) if name != "_self_")
-    return all(store.has(group, name) or (path.parent / f"{name}.yaml").is_file() for group, name in extended)
 
 
 @contextmanager

@@ -58,16 +58,26 @@ class LinksSpec(Validated):
     dialect: Dialect = "auto"
 
 
-@option("p2=off", plain=True)
+@option("p2", "Embed the heading path, a blank line and the content (source 000 P2).", plain=True)
 @dataclass(frozen=True)
 class Headings(Validated):
     """Switch P2: whether the header path is embedded with a chunk."""
 
-    headings: bool = False
+    headings: bool = True
 
 
-@option("p4=off", plain=True)
-@option("p9=off", plain=True)
+@option(
+    "p4",
+    "BM25F weights for the fields of every document (source 000 P4, weights of source 001).",
+    plain=True,
+    fields={"title": 3.0, "headers": 2.5, "tags": 2.0},
+)
+@option(
+    "p9",
+    "Index frontmatter with field weights (sources 000 P9, 001); `related` always adds links to the graph.",
+    plain=True,
+    fields={"title": 3.0, "description": 2.0, "keywords": 2.5, "tags": 2.0, "aliases": 1.5, "author": 1.0},
+)
 @dataclass(frozen=True)
 class FieldWeights(Validated):
     """Switches P4 and P9: the weights of fields in BM25F."""
@@ -75,9 +85,13 @@ class FieldWeights(Validated):
     fields: Mapping[str, Weight] = field(default_factory=dict)
 
 
+choice("p2=off", "Off: chunks are embedded without headings.", {"headings": False}, package="p2")
+choice("p4=off", "Off: no further weights of fields.", {"fields": {}}, package="p4")
+choice("p9=off", "Off: no weights of frontmatter.", {"fields": {}}, package="p9")
 choice("documents=off", "Off: no third retriever.", {}, package="documents")
 choice("ranker=off", "Off: no learned order.", {}, package="ranker")
 choice("live=off", "Off: the stages of this configuration search.", {}, package="live")
+choice("topics=given", "The queries of the collection.", {"kind": "given"}, package="topics")
 
 
 LOCAL = "local"

@@ -74,11 +74,6 @@ def plain_options(chosen: Mapping[str, Any]) -> list[tuple[str, type]]:
     return checked
 
 
-def has(group: str, name: str) -> bool:
-    """Whether a class declares the option."""
-    return name in _groups.get(group, ())
-
-
 def options_by_group() -> dict[str, set[str]]:
     """By group, the options that classes declare."""
     declared = {choice.group for choice in options.options()} - {CLASS}
@@ -122,7 +117,8 @@ def schema_of(choice: Option) -> Any:
     own = schema(choice.target, named=not choice.plain, **choice.values)
     if choice.group != DATA:
         return own
-    loader = dataclasses.make_dataclass("Loader", [("loader", str, choice.name)])
+    first = next(other.name for other in options.options() if other.target is choice.target)
+    loader = dataclasses.make_dataclass("Loader", [("loader", str, first)])
     bases = (loader, schema(load.DataSpec, named=False), own)
     made = dataclasses.make_dataclass(own.__name__, [], bases=bases)
     return _with_sources(made, load.DataSpec, choice.target)

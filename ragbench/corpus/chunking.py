@@ -96,7 +96,13 @@ class ParentChildChunker(Validated):
         return children + parents
 
 
-@option("class=GroupedChunker")
+@option(
+    "p13.chunking=expand_only",
+    "Keep the chunks unchanged and return their parents: the effect of expansion alone.",
+    min_chars="${index.chunking.min_chars}",
+    max_chars="${index.chunking.max_chars}",
+    overlap_chars="${index.chunking.overlap_chars}",
+)
 @dataclass(frozen=True)
 class GroupedChunker(Validated):
     """The chunks of `HeaderChunker`, unchanged, with parents over runs of neighbours: P13's expansion without its cuts.

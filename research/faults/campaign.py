@@ -48,15 +48,16 @@ from typing import Any
 
 import pandas as pd
 import psutil
+import yaml
 
 import ragbench
 from ragbench.base import processes
 from ragbench.base.errors import RagbenchError, ResultsError
 from ragbench.base.files import digest
 from ragbench.base.fingerprint import text_digest
-from ragbench.base.locations import PROJECT_FILE, configuration
+from ragbench.base.locations import PROJECT_FILE
 from ragbench.commands import cli
-from ragbench.config import composition
+from ragbench.config import choices, composition
 from ragbench.extras.engines import sqlite
 from ragbench.extras.engines.sqlite import SqliteEngine
 from ragbench.extras.fit.tuning import tracking
@@ -447,9 +448,10 @@ class Campaign:
             shutil.copytree(VAULT, root / "vault")
         if name.startswith("fit"):
             (root / PROJECT_FILE).write_text("data: vault\n")
-            for earlier in ("calibration/table.yaml", "ranker/questions.yaml"):
-                (root / "conf" / earlier).parent.mkdir(parents=True)
-                shutil.copyfile(configuration() / earlier, (root / "conf" / earlier).with_name("mine.yaml"))
+            for group, earlier in (("calibration", "table"), ("ranker", "questions")):
+                (root / "conf" / group).mkdir(parents=True)
+                content = yaml.safe_dump(dict(choices.read().option(group, earlier).content))
+                (root / "conf" / group / "mine.yaml").write_text(content)
         return root
 
     def _outcome(self, name: str, root: Path) -> Any:

@@ -23,6 +23,7 @@ from ragbench.base.formatting import with_interval
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import TEST, TRAIN
+from ragbench.config import store
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
@@ -154,7 +155,9 @@ def check(name: str | None) -> None:
     if name is not None and locations.project() is None and locations.checkout() is None:
         raise ConfigError("--write needs a project to write to: run ragbench init FOLDER first")
     shipped = locations.configuration()
-    if name is not None and locations.fitted() != shipped and [*shipped.glob(f"*/{name}.yaml")]:
+    store.register()
+    declared = [names for names in store.options_by_group().values() if name in names]
+    if name is not None and locations.fitted() != shipped and (declared or any(shipped.glob(f"*/{name}.yaml"))):
         raise ConfigError(f"--write {name} is a built-in option: choose another name")
 
 

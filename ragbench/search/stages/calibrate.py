@@ -61,6 +61,13 @@ class Calibrate(Reorder):
         return f"calibrate (confidence 0.5 at score {self.threshold:g})"
 
 
+@option(
+    "calibration=table",
+    "The confidence table of source 001, interpolated linearly: 0.3 at 0.020, for which the formula returns 0.095.",
+    x=(0.0, 0.02, 0.03, 0.038, 0.05, 0.056),
+    y=(0.0, 0.3, 0.5, 0.7, 0.9, 0.98),
+    lists=2,
+)
 @option("class=CalibrateByCurve")
 @dataclass(frozen=True)
 class CalibrateByCurve(Reorder):

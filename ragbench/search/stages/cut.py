@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
-@option("class=ExpandToParents")
+@option("p13.expand=expand_only")
 @option("p13.expand")
 @dataclass(frozen=True)
 class ExpandToParents(StateStage):

@@ -109,6 +109,16 @@ class RetrieveDense(Retriever):
         return f"retrieve {self.depth} by vector similarity{model}"
 
 
+@option(
+    "documents",
+    "Search whole documents with BM25F, as a third retriever.",
+    source="documents",
+    index={"unit": "document", "analyzer": "${index.lexical.analyzer}"},
+    depth="${lexical.depth}",
+    k1="${lexical.k1}",
+    b="${lexical.b}",
+    fields="${lexical.fields}",
+)
 @option("class=RetrieveLexical")
 @dataclass(frozen=True)
 class RetrieveLexical(Retriever):

@@ -22,6 +22,15 @@ KINDS: tuple[Kind, ...] = get_args(_Usual)
 
 
 @option(
+    "topics=questions",
+    "Synthetic queries that resemble user questions: questions, failures, messages, few words of the answer.",
+    plain=True,
+    kinds=("question", "how_to", "faq", "symptom", "message", "link", "first_sentence"),
+    shares={"message": 0.5, "link": 0.5, "first_sentence": 0.5},
+    overlap=0.6,
+    least_words=4,
+)
+@option(
     "topics=derived",
     "Synthetic known-item queries from the documents, for a collection without queries; their sources are masked.",
     plain=True,

@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 DESCRIPTION = """Tune hyperparameters on the training queries; confirm the best configuration once on the test queries.
 
 Nested cross-validation estimates how much of the gain is due to chance. Run the same command again to resume a stopped
-search, or with a larger tune.trials to extend a finished one. conf/tune/ defines the parameters and their ranges."""
+search, or with a larger tune.trials to extend a finished one. `ragbench list parameters tune` shows the ranges."""
 EXAMPLES = """examples:
   ragbench tune exp=all                                                200 trials, and 200 in each of 5 folds
   ragbench tune exp=all 'tune.objective=[ndcg_at_10,p95_ms]'           the Pareto front of quality and latency

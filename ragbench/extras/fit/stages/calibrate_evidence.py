@@ -25,7 +25,15 @@ _FIRST = 5  # documents of each list that may agree
 _Sign = Annotated[str, one_of(*SIGNS)]
 
 
-@option("class=CalibrateByEvidence")
+# Fitted on the training queries of builtin and unanswerable variants of them.
+@option(
+    "calibration=evidence",
+    "Absolute confidence for any fusion: similarity compared with off-topic queries, query terms in the first result, "
+    "agreement of retrievers.",
+    bias=1.021,
+    weights={"nearness": 0.293, "coverage": 3.829, "agreement": 1.775},
+    typical={"nearness": 5.209, "coverage": 0.738, "agreement": 0.477},
+)
 @dataclass(frozen=True)
 class CalibrateByEvidence(Reorder):
     """Give the first hit the probability that there is an answer, and every other hit its share of it by score.

@@ -85,6 +85,38 @@ def _without_secrets(headers: Mapping[str, str]) -> bool:
 
 
 @option(
+    "live=ragbench",
+    "A bundle served by `ragbench serve`.",
+    url="http://127.0.0.1:8765/search",
+    method="POST",
+    body={"query": "{query}", "top_n": "{depth}"},
+    hits="hits",
+    document="docno",
+    section="header_path[-1]",
+    text="text",
+    score="score",
+)
+@option(
+    "live=opensearch",
+    "An index of OpenSearch or Elasticsearch, asked by its search endpoint.",
+    method="POST",
+    body={"size": "{depth}", "query": {"multi_match": {"query": "{query}", "fields": ["title", "text"]}}},
+    hits="hits.hits",
+    document="_source.path",
+    text="_source.text",
+    score="_score",
+)
+@option(
+    "live=meilisearch",
+    "An index of Meilisearch.",
+    method="POST",
+    body={"q": "{query}", "limit": "{depth}", "showRankingScore": True},
+    hits="hits",
+    document="url",
+    text="content",
+    score="_rankingScore",
+)
+@option(
     "live=http",
     "A search over HTTP, yours or any other that answers with JSON; its time is end to end.",
     hits="hits",
