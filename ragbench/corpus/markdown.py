@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.fence import fence
+from markdown_it.rules_block.heading import heading
 from markdown_it.rules_block.html_block import html_block
 from markdown_it.rules_block.reference import reference
 from markdown_it.rules_inline import StateInline
@@ -38,8 +40,26 @@ _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|\{
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:")
 _LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
-_SIGNS = {"table": "|", "reference": "]:", "html_block": "<", "blockquote": ">"}
+_SIGNS = {
+    "table": re.compile(r"\|"),
+    "reference": re.compile(r"\]:"),
+    "html_block": re.compile("<"),
+    "blockquote": re.compile(">"),
+    "mkdocs": re.compile(r"!!!|\?\?\?|==="),
+    "hr": re.compile(r"^[ \t>*+_\d.)-]{3,}$", re.MULTILINE),
+    "lheading": re.compile(r"\n[ \t>]*(?:=+|-+)[ \t]*$", re.MULTILINE),
+}
 """Rules of blocks, and what a text must hold for one of them to match anything."""
+_PLAIN = re.compile(
+    r"[^\W\d_]|[(\"'{}/.,@$&%^;)\]\\]|\d+(?![\d.)])|\*{1,2}[^\s*]|_{1,2}[^\s_]|`{1,2}[^`]|!(?!!!)"
+    r"|\[(?:\[|[^\[\]\\\n]*\]\()"
+)
+"""How a line begins that begins no block but a paragraph, and ends none."""
+_LINK_OR_TAG = re.compile(
+    r"\[\[|\]\([ \t\n]*(?!<?(?:[a-zA-Z][a-zA-Z0-9+.-]*:|//|#[^\s()]*\)))|(?:^|\s|(?<!\])\(|[\[,;*_])#\w"
+)
+"""Inline text without any of this has neither links inside the collection nor tags, if it defines no links."""
+_MARKUP = re.compile(r"[\\`*_\[\]<>&#\n]")
 _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 
 
@@ -63,8 +83,11 @@ def is_mdx(path: str) -> bool:
     return path.lower().endswith(".mdx")
 
 
-def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
-    """Read a markdown text with LF line ends whose first line is number `first_line` of the file; never raises."""
+def parse_markdown(text: str, first_line: int = 1, mdx: bool = False, written: str = "") -> Markup:
+    """Read a markdown text with LF line ends whose first line is number `first_line` of the file; never raises.
+
+    `written` is the text before it was edited; blocks that are the same in both are not parsed again.
+    """
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
     headings: list[Heading] = []
     blocks: list[CodeBlock] = []
@@ -72,7 +95,7 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
     tags: list[str] = []
     unclosed: list[int] = []
     opened: Token | None = None
-    tokens, environment = blocks_of(text, mdx)
+    tokens, environment = _blocks_of_edited(text, written, mdx) if written else blocks_of(text, mdx)
     for token in tokens:
         if token.type == "heading_open":
             opened = token
@@ -81,14 +104,17 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
             if not token.meta["closed"]:
                 unclosed.append(first_line + token.map[0])
         elif token.type == "inline":
-            if opened is None and not ("[" in token.content or "#" in token.content):
-                continue  # the text holds neither link nor tag
-            children: list[Token] = []
-            parser().inline.parse(token.content, parser(), environment, children)
-            links.extend(links_in(children))
-            tags.extend(child.content for child in children if child.type == "hashtag")
+            content, title = token.content, ""
+            if (_LINK_OR_TAG if opened is None and not environment.get("references") else _MARKUP).search(content):
+                children: list[Token] = []
+                parser().inline.parse(content, parser(), environment, children)
+                links.extend(links_in(children))
+                tags.extend(child.content for child in children if child.type == "hashtag")
+                title = plain_text(children) if opened is not None else ""
+            elif opened is not None:
+                title = content
             if opened is not None and opened.map and opened.level == 0:
-                title, start = _HEADING_ATTRIBUTES.sub("", plain_text(children)), starts[opened.map[0]]
+                title, start = _HEADING_ATTRIBUTES.sub("", title), starts[opened.map[0]]
                 if not _INDENTED.match(text, start):  # in a component of MDX
                     headings.append(Heading(int(opened.tag[1]), " ".join(title.split()), start))
             opened = None
@@ -96,11 +122,53 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
 
 
 @lru_cache(2)
-def blocks_of(text: str, mdx: bool) -> tuple[Sequence[Token], dict[str, object]]:
+def blocks_of(text: str, mdx: bool) -> tuple[Sequence[Token], dict[str, Any]]:
     """The blocks of a text and the links that it defines; of a page without edits they are asked for twice."""
-    environment: dict[str, object] = {}
-    needed = tuple(rule for rule, sign in _SIGNS.items() if sign in text)
-    return parser(mdx, needed).parse(text, environment), environment
+    environment: dict[str, Any] = {}
+    return _parse(text, mdx, environment), environment
+
+
+def _parse(text: str, mdx: bool, environment: dict[str, Any]) -> list[Token]:
+    needed = tuple(rule for rule, sign in _SIGNS.items() if sign.search(text))
+    return parser(mdx, needed).parse(text, environment)
+
+
+def _blocks_of_edited(text: str, written: str, mdx: bool) -> tuple[Sequence[Token], dict[str, Any]]:
+    """The blocks of an edited text: those of what was `written`, and of the parts between blank lines that differ."""
+    lines, lines_before = text.split("\n"), written.split("\n")
+    if text == written or len(lines) != len(lines_before):
+        return blocks_of(text, mdx)
+    tokens, definitions = blocks_of(written, mdx)
+    environment: dict[str, Any] = {"references": {}}
+    for label, definition in definitions.get("references", {}).items():
+        start, stop = definition["map"]
+        if lines[start:stop] == lines_before[start:stop]:
+            environment["references"][label] = definition
+    result: list[Token] = []
+    cuts = [(0, 0)]
+    for number, token in enumerate(tokens):
+        start = token.map[0] if token.level == 0 and token.nesting >= 0 and token.map else 0
+        if start and not lines[start - 1].strip() and not lines_before[start - 1].strip():
+            cuts.append((start, number))
+    changed: int | None = None
+    for (start, number), (stop, after) in pairwise([*cuts, (len(lines), len(tokens))]):
+        if lines[start:stop] != lines_before[start:stop]:
+            changed = start if changed is None else changed
+            continue
+        result += _parse_lines(lines, changed, start, mdx, environment)
+        result += tokens[number:after]
+        changed = None
+    return [*result, *_parse_lines(lines, changed, len(lines), mdx, environment)], environment
+
+
+def _parse_lines(
+    lines: list[str], start: int | None, stop: int, mdx: bool, environment: dict[str, Any]
+) -> Iterator[Token]:
+    """The blocks of the lines from `start`, if any, with the numbers that their lines have in the whole text."""
+    for token in () if start is None else _parse("\n".join(lines[start:stop]), mdx, environment):
+        if token.map and start is not None:
+            token.map = [line + start for line in token.map]
+        yield token
 
 
 def module_lines(text: str, tokens: Sequence[Token], mdx: bool = False) -> Iterator[tuple[int, int]]:
@@ -205,12 +273,14 @@ def _fence_and_its_end(state: StateBlock, start: int, end: int, silent: bool) ->
 
 
 def _plain_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A paragraph whose lines all begin with a letter: no other rule matches it, and most text looks like this."""
+    """A heading with `#`, or a paragraph whose lines look `_PLAIN`: no other rule matches it, and most text is this."""
     if state.is_code_block(start):
         return False
+    if state.src.startswith("#", state.bMarks[start] + state.tShift[start]):
+        return heading(state, start, end, silent)
     last = start
     while last < end and not state.isEmpty(last):
-        if not state.src[state.bMarks[last] + state.tShift[last]].isalpha():
+        if not _PLAIN.match(state.src, state.bMarks[last] + state.tShift[last]):
             return False
         last += 1
     if not silent:

@@ -174,7 +174,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         else:
             warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))
     has_modules = any(kind == "module" for kind, _ in page.left_out)
-    markup = parse_markdown(body, first_line, is_mdx(path))
+    markup = parse_markdown(body, first_line, is_mdx(path), written)
     if markup.unclosed:
         lines = ", ".join(map(str, markup.unclosed[:5])) + (" ..." if len(markup.unclosed) > 5 else "")
         message = f"the code fence opened in line {lines} is never closed; close it."

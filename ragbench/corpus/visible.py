@@ -20,13 +20,13 @@ from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
 
 from ragbench.corpus.markdown import blocks_of, module_lines
 
-_SUSPICIOUS = re.compile(
-    r"<[A-Za-z/!?>]|\{[{%#:*!.]|\{ [#.:]|%%|&[#\w]+;|^[ \t>]*:::|^[ \t]*(?:--8<--|<<<|\[\[?_?TOC)|^(?:import|export)\s"
-    r"|[ \t]\^[\w-]+[ \t]*$|data:|[\w+/=-]{160}|^[ \t]*[A-Za-z0-9+/]{60,}={0,2}$"
-    r"|^[ \t]*[`~]{3,}[ \t]*(?:dataview|tasks|compressed)",
+_FREQUENT = re.compile(r"<[A-Za-z/!?>]|\{[{%#:*!.]|\{ [#.:]|%%|&[#\w]+;|:::|data:")
+_RARE = re.compile(
+    r"^[ \t]*(?:--8<--|<<<|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed))"
+    r"|^(?:import|export)\s|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{160}",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A page without any of this is text as it stands."""
+"""A page without any of `_FREQUENT` and this is text as it stands."""
 _CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
 _DESTINATION = re.compile(r"(?<=\]\()[ \t]*<[^<>\n]*>")
 _PLUG_IN_DATA = frozenset({"dataview", "dataviewjs", "tasks", "compressed-json"})  # code fences of Obsidian's plug-ins
@@ -42,14 +42,16 @@ _ATTRIBUTE = re.compile(
 _LABELS = re.compile(rf"\b(?:{_TEXT_ATTRIBUTE.pattern})[\"']?\s*:\s*([\"'`])(.*?)\1")
 _POSITIONAL = re.compile(r"(?:tab|tabs|expand|details|button|card|badge|hint|alert|note|callout)\b[^\"=]*\"([^\"]*)\"")
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
-_HEADING_ID = re.compile(r"[ \t]*\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/)\}[ \t]*$", re.MULTILINE)
+_HEADING_ID = re.compile(r"\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/)\}[ \t]*$", re.MULTILINE)
 _ID = re.compile(r"#([^\s{}#*]+)")
 _UNDERLINE = re.compile(r"\n[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
 _MARGIN = re.compile(r"^[ \t]*(?=(#{1,6}[ \t]|`{3}|~{3})?)", re.MULTILINE)
 _BYTES = re.compile(
-    r"[A-Za-z0-9+/=_-]{160,}|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?", re.MULTILINE
+    r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{160,}"
+    r"|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?",
+    re.MULTILINE,
 )
-_WIDE = 60  # characters of a line of base64
+_LONG_WORD = re.compile(r"(?<!\S)\S{60,}")
 _ENCODED = re.compile(r".*?[A-Za-z0-9+/=_-]{160}|[A-Za-z0-9+/]{60,76}\Z")  # a word in such bytes
 _ENTROPY = 4.0  # bits a character, for signs of base64: it has about 6, words joined by signs less
 _ENTROPY_HEXADECIMAL = 3.5  # of 4
@@ -94,7 +96,7 @@ class Page:
 
 def visible(text: str, mdx: bool = False) -> Page:
     """The page without what its reader does not see; never raises."""
-    if not _SUSPICIOUS.search(text) and not (mdx and "{" in text):
+    if not _FREQUENT.search(text) and not _RARE.search(text) and not (mdx and "{" in text):
         return Page(text)
     edits, masked = _edits_of_rules(text, mdx)
     return _Tags(text, edits).page(masked)
@@ -119,15 +121,16 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             for match in lines:
                 if len(match[0]) > margin or match[1]:
                     edits.append(Edit(min(match.start() + margin, match.end()), match.end(), "\\" if match[1] else ""))
-    if any(len(word) >= _WIDE and _ENCODED.match(word) for word in text.split()):
+    if any(map(_ENCODED.match, _LONG_WORD.findall(text))):
         edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match[0])]
     masked = _masked(text, sorted(code))
     masked = _masked(masked, (match.span() for match in _CODE_SPAN.finditer(masked)))
     for match in _HEADING_ID.finditer(masked) if "{" in masked else ():
         line = masked[masked.rfind("\n", 0, match.start()) + 1 : match.start()]
         if line.lstrip(" \t>").startswith("#") or _UNDERLINE.match(masked, match.end()):
-            edits.append(Edit(*match.span(), "", "", tuple(_ID.findall(match[0]))))
-            masked = _masked(masked, [match.span()])
+            span = len(masked[: match.start()].rstrip(" \t")), match.end()
+            edits.append(Edit(*span, "", "", tuple(_ID.findall(match[0]))))
+            masked = _masked(masked, [span])
     for sign, pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
         if sign not in masked:
             continue
@@ -138,7 +141,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             written = pattern.match(text, match.start()) or match  # with its code
             edits.append(Edit(*match.span(), becomes(written), kind))
             spans.append(match.span())
-        masked = _masked(masked, spans)
+        masked = _masked(masked, spans) if spans else masked
     if "](" in masked:
         masked = _masked(masked, (match.span() for match in _DESTINATION.finditer(masked)))
     return edits, masked
@@ -244,7 +247,7 @@ _RULES: tuple[_Rule, ...] = (
 )
 """What stands between tags: a sign without which a text has none, a pattern, what is shown instead, and the kind."""
 _EXPRESSION = _rule("{", _BRACES, "template", _string)
-_ATTRIBUTES = _rule("{", r"\{:(?:[^{}\n\"]|\"[^\"]*\")*\}|(?<=[)`*_\]])\{[ \t]*[.#:][^{}\n]*\}", "")
+_ATTRIBUTES = _rule("{", r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?<=[)`*_\]]\{)[ \t]*[.#:][^{}\n]*\})", "")
 
 
 @dataclass(slots=True)
