@@ -7,7 +7,6 @@
 | `CodeBlock`      | a fenced block with language and lines            | `corpus`             | the code index (P7)  |
 | `Chunk`          | the unit of retrieval, a span of one document     | `corpus.chunking`    | `index`              |
 | `Query`          | `qid` and text, with the benchmark's annotations  | `benchmark`          | `search.stages`      |
-| `ExpandedQuery`  | a query with other phrasings (v3)                 | `search.stages`      | `search.stages`      |
 | `Filters`        | which documents may be found at all               | `search.stages`      | `index`              |
 | `Ranking`        | chunk numbers and scores, best first              | `search.stages`      | `search`             |
 | `QueryState`     | a query on its way through the pipeline           | `search.engine`      | `search.stages`      |
@@ -148,34 +147,6 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpandedQuery:
-    """A query as lexical search v3 sees it (seed 002, "Query expansion").
-
-    `queries` are the original and the other phrasings, which widen what is recalled; `salient_terms` come from the
-    original alone and decide the order.
-    """
-
-    original_query: str
-    salient_terms: tuple[str, ...] = ()
-    expanded_queries: tuple[str, ...] = ()
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """The original, then the other phrasings."""
-        return (self.original_query, *self.expanded_queries)
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The salient terms that begin with `#`."""
-        return tuple(term for term in self.salient_terms if term.startswith("#"))
-
-    @property
-    def ranking_text(self) -> str:
-        """The text to rank by: the salient terms, or the original when there are none."""
-        return " ".join(self.salient_terms) or self.original_query
-
-
-@dataclass(frozen=True, slots=True)
 class Filters:
     """Which documents may be found: those that meet every condition given; None and `()` set no condition.
 
@@ -264,38 +235,39 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class QueryState:
-    """A query on its way through the pipeline.
-
-    `filters` says which documents every source may find, None all of them. `texts` holds the text to send to a source
-    where it differs from the query's own (`text_for`). `weights` holds a factor by source that fusion multiplies with
-    its own weights (1 when absent). `rankings` holds one ranking by source; `fused` is the ranking after fusion and
-    every later stage, None before it. `unanimous` is the fused score of a hit that every source with hits ranks
-    first, 0 where scores were fused instead of ranks. `counts` lists (filter, hits left) in the order applied; the
-    first entry is `original_count`, the hits before any filter. `clusters_merged` counts the hits that semantic
-    deduplication merged. `guaranteed` are hits that no later stage may drop, each with how the query named it
-    (`title-match`). `notes` say in words what a stage decided, for explanations. `expanded` is the query with other
-    phrasings, None before expansion.
-    `candidates` are the documents, by row, that recall left to rank, None for all. `contexts` lists, by hit, the chunks
-    whose texts are returned for it, in text order, the hit itself included. `unmatched` are hits
-    of a live search that belong to no document of the collection: the number of hits of `fused` before each, and its
-    name."""
+    """A query on its way through the pipeline; a source is a retriever by name."""
 
     query: Query
     filters: Filters | None = None
+    """Which documents every source may find; None: all."""
     texts: Mapping[str, str] = field(default_factory=dict)
+    """By source, the text to send to it where that differs from the query's own (`text_for`)."""
     weights: Mapping[str, float] = field(default_factory=dict)
+    """By source, a factor that fusion multiplies with its own weight; 1 when absent."""
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    """One ranking by source."""
     fused: Ranking | None = None
+    """The ranking after fusion and every later stage; None before it."""
     unanimous: float = 0.0
+    """The fused score of a hit that every source with hits ranks first; 0 where scores were fused, not ranks."""
     query_class: QueryClass | None = None
+    """What kind of query it is, if a stage has asked."""
     counts: tuple[tuple[str, int], ...] = ()
+    """(filter, hits left) in the order applied; the first is `original_count`, the hits before any filter."""
     clusters_merged: int = 0
+    """The hits that semantic deduplication merged."""
     guaranteed: Mapping[int, str] = field(default_factory=dict)
+    """Hits that no later stage may drop, each with how the query named it (`title-match`)."""
     notes: tuple[str, ...] = ()
-    expanded: ExpandedQuery | None = None
+    """What stages decided, in words, for explanations."""
+    expanded: Any = None
+    """The query with other phrasings, of the stage that rewrites it; None before."""
     candidates: tuple[int, ...] | None = None
+    """The documents, by row, that recall left to rank; None: all."""
     contexts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """By hit, the chunks whose texts are returned for it, in text order, the hit itself included."""
     unmatched: tuple[tuple[int, str], ...] = ()
+    """Hits of a live search in no document of the collection: the number of hits of `fused` before each, its name."""
 
     def hits_with_unmatched(self) -> list[tuple[int, float, str]]:
         """(chunk number, score, name) of all hits in order; unmatched ones have the number -1, others an empty name."""

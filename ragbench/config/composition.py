@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import options
+from ragbench.base import options, registry
 from ragbench.base.bounds import Refused, check_field, shown
 from ragbench.base.build import SOURCES, TARGET, build, flat, value_at
 from ragbench.base.console import short_path
@@ -30,7 +30,6 @@ from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import (
     canonical,
     check_choice,
-    from_environment,
     key_of,
     section_of,
     why_not_plain,
@@ -190,7 +189,8 @@ def _compose_settings(
 ) -> Settings:
     if not trusting():
         _check_own_files()
-    overrides = from_environment(overrides, os.environ)
+    if from_environment := registry.find("hook", "words_of_environment"):
+        overrides = from_environment(overrides, os.environ)
     chosen, values = _chosen_and_values(overrides, known)
     config, choices = hydra_api.compose(chosen)
     for override in values:

@@ -15,15 +15,13 @@ from typing import Any
 from ragbench.base.bounds import shown
 from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import options
 from ragbench.base.suggestions import nearest
 from ragbench.config.choices import Choices
 from ragbench.config.hydra_api import choices_hint
 from ragbench.config.names import EXPERIMENT, numbered
 
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
-_TEMPLATES = ("live.url", "live.program")
-_PLACES = {"trec": "path", "command": "program", "python": "retriever"}
-_PLACES |= dict.fromkeys(("sqlite", "postgres", "engine"), "engine")
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
 _OF_HYDRA = {
     ("--cfg", "-c", "--info", "-i", "--resolve", "--package", "-p"): "`ragbench list config` prints the configuration",
@@ -77,7 +75,8 @@ def _named_search(override: str, known: Choices) -> list[str]:
         raise ConfigError(
             f"source must be a search and its place, such as source=trec:other.trec, got {value}; known: {kinds}"
         )
-    return [f"live={kind}", f"live.{_PLACES.get(kind, 'url')}={_as_yaml(path)}"]
+    target = next((choice.target for choice in options() if (choice.group, choice.name) == ("live", kind)), None)
+    return [f"live={kind}", f"live.{getattr(target, 'place', 'url')}={_as_yaml(path)}"]
 
 
 def _canonical(override: str, known: Choices) -> str:
@@ -97,7 +96,7 @@ def _canonical(override: str, known: Choices) -> str:
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
     if name in _LISTS_OF_SWITCHES:
         value = re.sub(r"\w+(\.\w+)*", lambda item: numbered(item[0]), value)
-    if name in _TEMPLATES and ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":
+    if ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":
         value = _as_yaml(value)  # a text: its braces are no mapping
     if value == "~" or value.startswith("~/"):
         value = _as_yaml(str(Path(value).expanduser()))  # a shell expands it only after a name without dots
@@ -231,39 +230,3 @@ def _as_yaml(value: object) -> str:
 def _shortened(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-def from_environment(overrides: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The words; if the experiment is a preset of Librarian, those of its environment variables before them (seed 004).
-
-    `CHUNK_SIZE` and `CHUNK_OVERLAP` are in tokens, `CHUNK_STRATEGY` is semantic or fixed, `ENABLE_CHUNKING=false` makes
-    one chunk of every document; tags and types cannot be turned off. A key among the words wins over its variable.
-    Raises ConfigError for another value.
-    """
-    if not any(
-        key_of(override) == EXPERIMENT and override.partition("=")[2].startswith("librarian_") for override in overrides
-    ):
-        return list(overrides)
-    values = {}
-    for name, (key, valid, description) in _LIBRARIAN.items():
-        value = environment.get(name, "").strip().lower()
-        if value and not re.fullmatch(valid, value):
-            raise ConfigError(f"the environment variable {name} must be {description}, got {shown(environment[name])}")
-        if value:
-            values[key] = value
-    values.pop("metadata", None)
-    if values.pop("enabled", "true") in ("false", "0"):
-        values |= {"chunking": "fixed", "index.chunking.chunk_size": "1000000", "index.chunking.chunk_overlap": "0"}
-    if "chunking" in values:
-        values["chunking"] = f"librarian_{values['chunking']}"
-    typed = {key_of(override) for override in overrides}
-    return [*(f"{key}={value}" for key, value in values.items() if key not in typed), *overrides]
-
-
-_LIBRARIAN = {
-    "CHUNK_STRATEGY": ("chunking", "semantic|fixed", "semantic or fixed"),
-    "CHUNK_SIZE": ("index.chunking.chunk_size", r"\d{1,7}", "a number of tokens"),
-    "CHUNK_OVERLAP": ("index.chunking.chunk_overlap", r"\d{1,7}", "a number of tokens"),
-    "ENABLE_CHUNKING": ("enabled", "true|false|1|0", "true or false"),
-    **dict.fromkeys(("EXTRACT_TAGS", "INFER_DOC_TYPE"), ("metadata", "true|1", "true: tags and types are always read")),
-}

@@ -59,7 +59,7 @@ def write(
 
 
 def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:
-    """Predicted effects of the arm. Raises ConfigError where the atlas does not know it."""
+    """Predicted effects of the arm. Raises ConfigError where too few other collections measured it."""
     advised = verdicts.predictions_of_run(measured.results, [measured.name], evidence.baseline)
     if not advised:
         raise ConfigError(

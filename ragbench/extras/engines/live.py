@@ -32,6 +32,8 @@ class LiveEngine(Live):
     does.
     """
 
+    place: ClassVar[str] = "engine"
+
     engine: Annotated[
         Name,
         Constraint(without_secret, "must hold no password: write env:NAME for a variable with one"),

@@ -45,6 +45,8 @@ class ExternalSearch(Stage, ABC):
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a live search is an arm of its own"}
     outside: ClassVar[bool] = True
+    place: ClassVar[str] = "url"
+    """The field that says where it is: the PLACE of `source=KIND:PLACE`."""
 
     @property
     @abstractmethod
@@ -99,6 +101,7 @@ class LiveRun(ExternalSearch):
     depth: Count = 1000  # hits to read of each topic
 
     recorded: ClassVar[bool] = True
+    place: ClassVar[str] = "path"
 
     @property
     def name(self) -> str:
@@ -148,6 +151,7 @@ class LivePython(ExternalSearch):
     number: Natural = field(default=0, metadata=ASIDE)  # tells apart objects of one name that are not decorated
 
     in_process: ClassVar[bool] = True
+    place: ClassVar[str] = "retriever"
 
     @property
     def name(self) -> str:

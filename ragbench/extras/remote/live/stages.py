@@ -6,7 +6,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 from pydantic import GetCoreSchemaHandler
@@ -179,6 +179,8 @@ class LiveCommand(Live):
 
     # command line: "./search.sh --top {depth} {query}"; the query is also on standard input
     program: Annotated[tuple[str, ...], MinLen(1), SplitWords()]
+
+    place: ClassVar[str] = "program"
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Count, Factor, Share, Weight
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
+from ragbench.extras.systems.state import SystemProperty
 from ragbench.search.stages.stage import Stage, StateProperty, StateStage, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ class BoostFolder(Stage):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FOLDER_BOOST})
+    provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.FOLDER_BOOST})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
-        StateProperty.FOLDER_BOOST: "folders have been boosted already",
+        SystemProperty.FOLDER_BOOST: "folders have been boosted already",
         StateProperty.PARENTS: "it boosts chunks",
     }
 
@@ -119,10 +120,10 @@ class BoostConnected(StateStage):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.GRAPH_BOOST})
+    provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.GRAPH_BOOST})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
-        StateProperty.GRAPH_BOOST: "connections have been boosted already",
+        SystemProperty.GRAPH_BOOST: "connections have been boosted already",
         StateProperty.PARENTS: "it boosts chunks",
     }
 
@@ -178,10 +179,10 @@ class NormaliseScores(StateStage):
     high: Share = 0.98
 
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.NORMALISED})
+    provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.NORMALISED})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.CALIBRATED: "a confidence between 0 and 1 is no longer one when it is stretched",
-        StateProperty.NORMALISED: "scores have been normalised already",
+        SystemProperty.NORMALISED: "scores have been normalised already",
     }
 
     def __post_init__(self) -> None:

@@ -12,9 +12,10 @@ from annotated_types import Interval
 from ragbench.base.bounds import Count, Positive, Prompt
 from ragbench.base.errors import ModelError
 from ragbench.base.options import option
-from ragbench.base.types import ExpandedQuery, QueryState
+from ragbench.base.types import QueryState
+from ragbench.extras.systems.state import ExpandedQuery, SystemProperty
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import StateProperty, StateStage
+from ragbench.search.stages.stage import StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -61,10 +62,10 @@ class ExpandQueries(ChatFields, StateStage):
     cache_size: Count = 100
 
     options: ClassVar[frozenset[str]] = frozenset({"phrasings", "salient_terms"})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANDED})
+    provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.EXPANDED})
     forbids: ClassVar[Mapping[str, str]] = {
-        StateProperty.CANDIDATES: "candidates have been recalled already",
-        StateProperty.EXPANDED: "the query has been expanded already",
+        SystemProperty.CANDIDATES: "candidates have been recalled already",
+        SystemProperty.EXPANDED: "the query has been expanded already",
     }
 
     def apply(self, state: QueryState, index: Index) -> QueryState:

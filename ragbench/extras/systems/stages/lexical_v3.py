@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Factor, Weight, one_of
 from ragbench.base.options import option
-from ragbench.base.types import ExpandedQuery, QueryState, Ranking
+from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.parts.names import tags_in
+from ragbench.extras.systems.state import ExpandedQuery, SystemProperty
 from ragbench.search.stages.stage import FAILURES, StateProperty, StateStage
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ class RecallBySubstring(StateStage):
     limit: Annotated[int, Interval(ge=10, le=1000)] = 200
 
     needs: ClassVar[frozenset[str]] = frozenset({"scan", "facets"})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CANDIDATES})
+    provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.CANDIDATES})
     forbids: ClassVar[Mapping[str, str]] = {
-        StateProperty.V3_RANKING: "they have been ranked already",
+        SystemProperty.V3_RANKING: "they have been ranked already",
         StateProperty.FUSED: "it would come too late to be ranked",
     }
 
@@ -79,7 +80,7 @@ class RankCandidates(StateStage):
 
     by: ClassVar[str] = "words"
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes", "scan", "facets"})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.V3_RANKING})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, SystemProperty.V3_RANKING})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
     def apply(self, state: QueryState, index: Index) -> QueryState:

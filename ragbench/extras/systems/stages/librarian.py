@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Count, Natural, Share, Weight
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
+from ragbench.extras.systems.state import SystemProperty
 from ragbench.search.stages.stage import StateProperty, StateStage, fused, keep_hits
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class AddNeighbours(StateStage):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CONTEXTS})
+    provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.CONTEXTS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "a parent is a context already"}
 
     def apply(self, state: QueryState, index: Index) -> QueryState:
@@ -121,9 +122,9 @@ class RerankByKeywords(StateStage):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.KEYWORDS})
+    provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.KEYWORDS})
     forbids: ClassVar[Mapping[str, str]] = {
-        StateProperty.KEYWORDS: "hits have been re-ranked by keywords already",
+        SystemProperty.KEYWORDS: "hits have been re-ranked by keywords already",
         StateProperty.PARENTS: "it reads chunks, not their parents",
     }
     in_mode_alone: ClassVar[bool] = True  # of the modes of a request, only `rerank` has it

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from ragbench.base.errors import ModelError
-from ragbench.base.types import ExpandedQuery
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
+from ragbench.extras.systems.state import ExpandedQuery
 from ragbench.models.access import Models
 from tests.loopback import Loopback
 

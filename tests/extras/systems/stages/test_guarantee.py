@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragbench.base.types import ExpandedQuery, Filters, Query
+from ragbench.base.types import Filters, Query
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
+from ragbench.extras.systems.state import ExpandedQuery
 from ragbench.search.engine.hits import hits
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.cut import Cut

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.types import ExpandedQuery, Ranking
+from ragbench.base.types import Ranking
 from ragbench.extras.systems.stages.lexical_v3 import MergeScores
+from ragbench.extras.systems.state import ExpandedQuery
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.types import ExpandedQuery, Filters
+from ragbench.base.types import Filters
 from ragbench.extras.systems.stages.lexical_v3 import RankCandidates
+from ragbench.extras.systems.state import ExpandedQuery
 from tests.naming import naming
 
 
