@@ -126,6 +126,15 @@ def test_modules_have_no_import_cycles() -> None:
     assert set(TopologicalSorter(graph).static_order()) == set(names)
 
 
+def test_public_classes_have_names_of_their_own() -> None:
+    files_by_name: dict[str, list[str]] = {}
+    for path in modules():
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files_by_name.setdefault(node.name, []).append(shown(path))
+    assert not {name: files for name, files in files_by_name.items() if len(files) > 1}
+
+
 def test_stages_import_no_other_stage() -> None:
     common = {f"ragbench.search.stages.{shared}" for shared in ("stage", "signals", "agreement")}
     wrong = [

@@ -19,7 +19,7 @@ from ragbench.evaluation.passages import recall_within
 from ragbench.evidence.cost import END_TO_END, RECORDED, TURNED_OFF, Cost, Times, cost
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison, Contrast
-from ragbench.evidence.verdict import Level, Verdict, judge
+from ragbench.evidence.verdict import LevelComparison, Verdict, judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class Measured(Protocol):
 
 
 @dataclass(frozen=True)
-class Arm:
+class ComparedArm:
     """One arm: values by level and qid, samples of its time, its configuration.
 
     `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
@@ -73,7 +73,7 @@ class JudgedContrast:
     """A contrast with its comparisons by level, its verdict, and the comparison of a secondary measure if known."""
 
     contrast: Contrast
-    levels: Mapping[str, Level]
+    levels: Mapping[str, LevelComparison]
     verdict: Verdict
     secondary: Comparison | None = None
 
@@ -91,7 +91,7 @@ class Arms:
     the family, so that an arm has the verdict of its run, requested alone or with others. `family` names it.
     """
 
-    arms: Mapping[str, Arm]
+    arms: Mapping[str, ComparedArm]
     policy: Policy
     selected: tuple[str, ...] = ()
     family: str = ""
@@ -126,7 +126,7 @@ class Arms:
         recall = recall_within(int(configs[measured.arms[0]]["context_tokens"]))
         recalls = {arm: _plain(measured.values(arm, recall, split, PASSAGE)) for arm in configs}
         by_name = {
-            arm: Arm(
+            arm: ComparedArm(
                 by_level(arm, names),
                 by_level(arm, useful),
                 times.get(arm),
@@ -169,7 +169,7 @@ class Arms:
             for contrast, levels, second in zip(contrasts, compared, secondary, strict=bool(compared))
         ]
 
-    def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, Level]]:
+    def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, LevelComparison]]:
         """The comparisons of contrasts by level: all contrasts and both levels are one family.
 
         Empty where no values exist. Raises ResultsError for an arm without values where others have some.
@@ -179,10 +179,10 @@ class Arms:
         rows = [(contrast, level) for contrast in contrasts for level in self.levels]
         pairs = [self._pair(contrast, level, useful=False) for contrast, level in rows]
         compared = self.policy.compare(np.stack([plus for plus, _ in pairs]), np.stack([minus for _, minus in pairs]))
-        levels: list[dict[str, Level]] = [{} for _ in contrasts]
+        levels: list[dict[str, LevelComparison]] = [{} for _ in contrasts]
         for number, ((contrast, level), comparison) in enumerate(zip(rows, compared, strict=True)):
             useful = self._if_useful(contrast, level)
-            judged_level = Level(level, self.levels[level], comparison, useful)
+            judged_level = LevelComparison(level, self.levels[level], comparison, useful)
             levels[number // len(self.levels)][level] = judged_level
         return levels
 

@@ -35,7 +35,7 @@ LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown", 
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelComparison:
     """A comparison at one level. `useful` is the effect if unjudged hits were as useful as judged ones at their rank.
 
     The measured effect counts unjudged hits as useless: judging them can show effects between the two. None where all
@@ -135,7 +135,11 @@ class Verdict:
 
 
 def judge(
-    levels: Mapping[str, Level], cost: Cost, smallest_effect: float, family: str = "", exploratory: bool = False
+    levels: Mapping[str, LevelComparison],
+    cost: Cost,
+    smallest_effect: float,
+    family: str = "",
+    exploratory: bool = False,
 ) -> Verdict:
     """The verdict on a change from its comparisons by level and its cost.
 
@@ -162,7 +166,7 @@ def judge(
     return Verdict(quality, cost, outcome, " ".join(sentences), family)
 
 
-def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
+def _unproven(levels: tuple[LevelComparison, ...], smallest_effect: float) -> list[str]:
     """What keeps a gain at one level from counting: the other one may lose."""
     gain = [level for level in levels if level.quality(smallest_effect) == "better"]
     if not gain:
@@ -177,7 +181,7 @@ def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     return reasons
 
 
-def _combine(levels: tuple[Level, ...], smallest_effect: float) -> _Quality:
+def _combine(levels: tuple[LevelComparison, ...], smallest_effect: float) -> _Quality:
     """One quality for all levels: worse if any is worse; better if one is better and no other one may lose.
 
     "May lose": it is significantly worse, or a loss of `smallest_effect` is not ruled out. This needs no correction for
@@ -200,7 +204,7 @@ def _outcome(quality: _Quality, cost: Cost) -> _Outcome:
     return "equivalent" if quality == "equivalent" and cost.axis != "open" else "inconclusive"
 
 
-def _more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
+def _more_topics(levels: tuple[LevelComparison, ...], smallest_effect: float) -> list[str]:
     """How many more topics it takes: `About 340 more queries are needed to detect a difference of 0.020 (80% power).`
 
     Uses the first level whose detectable effect is known, documents before passages. The target is the difference
@@ -218,7 +222,7 @@ def _more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]
     return [f"About {queries} needed to detect a difference of {target:.3f} (80% power)."]
 
 
-def _power_sentence(levels: tuple[Level, ...]) -> str:
+def _power_sentence(levels: tuple[LevelComparison, ...]) -> str:
     """What this many topics can detect: `Minimum detectable effect with 84 queries: 0.070 (documents).`"""
     powered = [level for level in levels if not np.isnan(level.comparison.mde)]
     if not powered:

@@ -65,7 +65,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Context:
+class ExportContext:
     """What an arm is written with: what is known of its gain, a sentence about an unproven one."""
 
     evidence: Evidence
@@ -96,7 +96,7 @@ class Format(Protocol):
         """Raise ConfigError for what it cannot do, before anything is read."""
         ...
 
-    def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
         """Write the arm. ConfigError for a translation that loses more than `request.max_loss`, and others."""
         ...
 
@@ -121,7 +121,7 @@ class FileFormat:
             raise ConfigError(f"--self-contained is for bundles and engines, got --format {request.format}")
         request.refuse_load()
 
-    def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
         """Replay what the system will run, and write its file."""
         from ragbench.benchmark.lines import write_atomically
         from ragbench.export.replay import Bench

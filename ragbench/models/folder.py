@@ -163,7 +163,7 @@ _LEGACY = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class FolderSettings:
     """`pooling`, one of `_POOLINGS`, makes one vector of the tokens' vectors; `max_tokens` is the longest input.
 
     `max_tokens` is None when no file states it.
@@ -173,7 +173,7 @@ class Settings:
     max_tokens: int | None = None
 
 
-def read_settings(folder: ModelFolder) -> Settings:
+def read_settings(folder: ModelFolder) -> FolderSettings:
     """Settings of a folder: `ragbench.json` ({"pooling": ..., "max_tokens": ...}), else sentence-transformers' files.
 
     Without any of them the pooling is the mean. ModelError for a pooling or a further module that cannot be run here.
@@ -188,7 +188,7 @@ def read_settings(folder: ModelFolder) -> Settings:
             f"pooling {pooling!r} of the model in {folder.root} cannot be run with onnxruntime: "
             f"use one of {', '.join(_POOLINGS)}, or the PyTorch weights of the model"
         )
-    return Settings(pooling, _limit(folder, settings))
+    return FolderSettings(pooling, _limit(folder, settings))
 
 
 def _pooling(config: dict[str, Any]) -> Any:

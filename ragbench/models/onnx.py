@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ragbench.base.errors import ModelError
 from ragbench.models.base import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.exact_onnx import dequantised, is_quantised
-from ragbench.models.folder import ModelFolder, Settings, refuse_other_modules
+from ragbench.models.folder import FolderSettings, ModelFolder, refuse_other_modules
 from ragbench.models.texts import minor_version, one_line
 
 if TYPE_CHECKING:
@@ -138,14 +138,14 @@ class OnnxGraph:
 class OnnxEncoder(UnbatchedEncoder):
     """An encoder of a folder with `model.onnx` and `tokenizer.json`.
 
-    The vectors of a text's tokens are pooled into one (see `Settings`), unless the graph does so itself.
+    The vectors of a text's tokens are pooled into one (see `FolderSettings`), unless the graph does so itself.
     """
 
     def __init__(
         self,
         name: str,
         folder: ModelFolder,
-        settings: Settings,
+        settings: FolderSettings,
         *,
         query_prefix: str = "",
         passage_prefix: str = "",
@@ -203,7 +203,7 @@ class OnnxCrossEncoder(UnbatchedCrossEncoder):
         self,
         name: str,
         folder: ModelFolder,
-        settings: Settings,
+        settings: FolderSettings,
         *,
         max_length: int = 512,
         threads: int = 1,

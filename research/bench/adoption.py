@@ -23,7 +23,7 @@ from scipy.stats import norm
 
 from ragbench.evidence import statistics
 from ragbench.evidence.statistics import Comparison, compare_all
-from ragbench.evidence.verdict import Level, _combine
+from ragbench.evidence.verdict import LevelComparison, _combine
 from ragbench.export.gate import check_level
 
 EFFECT, TIES, SD, DRAWS = 0.02, 0.4, 0.2, 999
@@ -49,7 +49,7 @@ def judged(values: np.ndarray, seed: int) -> list[Comparison]:
         return compare_all(values, np.zeros_like(values), seed=seed, draws=DRAWS)
 
 
-def adopted_by_veto(levels: Sequence[Level]) -> bool:
+def adopted_by_veto(levels: Sequence[LevelComparison]) -> bool:
     found = [level.quality(EFFECT) for level in levels]
     return "better" in found and "worse" not in found and not any(level.worse for level in levels)
 
@@ -59,7 +59,9 @@ def row_of(arms: int, effects: tuple[float, float], n: int, simulations: int) ->
     generator, veto, ruled_out = np.random.default_rng(arms), 0, 0
     for seed in range(simulations):
         found = judged(differences(generator, arms - 1, n, *effects), seed)[:2]
-        levels = tuple(Level(name, "nDCG@10", each) for name, each in zip(("document", "passage"), found, strict=True))
+        levels = tuple(
+            LevelComparison(name, "nDCG@10", each) for name, each in zip(("document", "passage"), found, strict=True)
+        )
         veto += adopted_by_veto(levels)
         ruled_out += _combine(levels, EFFECT) == "better"
     documents, passages = effects
@@ -71,7 +73,7 @@ def gate_row(true: float, margin: float, n: int, simulations: int) -> str:
     """How often a pair with this effect on documents passes, fails or is not checked; and the sure losses that pass."""
     generator, outcomes, sure, passed = np.random.default_rng(n), [], 0, 0
     for seed in range(simulations):
-        level = Level("document", "nDCG@10", judged(differences(generator, 1, n, true, 0.0)[:1], seed)[0])
+        level = LevelComparison("document", "nDCG@10", judged(differences(generator, 1, n, true, 0.0)[:1], seed)[0])
         outcome, _ = check_level(level, margin)
         outcomes.append(outcome)
         sure += level.worse

@@ -23,7 +23,7 @@ from ragbench.evaluation.measures import document_run, evaluate
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import TrainingValues, mean, objectives, train_only
 from ragbench.extras.fit.tuning.space import Space, space
-from ragbench.extras.fit.tuning.study import Rules, Search
+from ragbench.extras.fit.tuning.study import Rules, StudySpec
 
 TRIALS = 25
 KEYS = (
@@ -56,7 +56,7 @@ def test_trials_that_share_stages_against_trials_alone(benchmark, prepared, tmp_
     rules, values = prepared()
 
     def search(name: str, seen: TrainingValues) -> list[study.Trial]:
-        wanted = Search(name, None, TRIALS)
+        wanted = StudySpec(name, None, TRIALS)
         opened = study.open_study(study.open_storage(tmp_path / name), wanted, rules)
         study.optimise(opened, wanted, rules, seen)
         return study.trials_of(opened, rules.space)

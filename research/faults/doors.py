@@ -33,13 +33,13 @@ from ragbench.config import project
 from ragbench.corpus.reader import _split_frontmatter
 from ragbench.extras.engines import postgres, tables
 from ragbench.extras.engines.opensearch import FORMAT, SYSTEMS, Cluster, OpenSearchEngine
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found
 from ragbench.extras.engines.tables import TableWriter
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
 from ragbench.extras.remote.live import client, hit_matching
-from ragbench.extras.remote.live.client import Reading, RequestFailed
+from ragbench.extras.remote.live.client import HitReading, RequestFailed
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.loaded_bundle import settings_of
@@ -66,7 +66,7 @@ ROWS = {"qid": "q1", "text": "what", "relevant": ["a.md"], "split": "test", "gra
 SEARCH = {"query": "lamps", "top_n": 3, "filters": {"category": "guide", "tags": ["a"]}, "explain": True}
 RUN = "q1 Q0 a.md 1 2.5 them\nq1 Q0 b.md 2 -.5 them\nq2 Q0 a.md 1 1e-3 them\n"
 _WORDS = Bm25F((("title", 3.0), ("content", 1.0)), 1.2, 0.75)
-PLAN = Plan(
+PLAN = SearchPlan(
     {"dense": 5, "lexical": 5, "documents": 5}, {"dense": 0.5, "lexical": 0.3, "documents": 0.2}, "convex", 60.0,
     _WORDS, _WORDS, "technical",
 )  # fmt: skip
@@ -132,7 +132,7 @@ class Doors:
     def doors(self) -> dict[str, Door]:
         """By name."""
         chance, place, served = self._chance, self._folder, self._bundle
-        read = Reading(hits="hits", document="path", text="text", score="score")
+        read = HitReading(hits="hits", document="path", text="text", score="score")
         live = client.asking_http("POST", f"{self._url}/s", {"q": "{query}"}, {}, 20)
         record = bundle.read_record(served)
         manifest = next((served / bundle.INDEX).glob("*/*/manifest.json"))

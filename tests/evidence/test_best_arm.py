@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragbench.config import composition
-from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.arms import Arms, ComparedArm
 from ragbench.evidence.best_arm import sentences, table
 from ragbench.evidence.policy import Policy
 
@@ -20,7 +20,9 @@ def policy() -> Policy:
 
 def arms(policy: Policy, **values: np.ndarray) -> Arms:
     qids = [f"q{n}" for n in range(len(next(iter(values.values()))))]
-    return Arms({name: Arm({"document": dict(zip(qids, item, strict=True))}) for name, item in values.items()}, policy)
+    return Arms(
+        {name: ComparedArm({"document": dict(zip(qids, item, strict=True))}) for name, item in values.items()}, policy
+    )
 
 
 def test_best_arm_of_equal_arms_is_shared(policy: Policy) -> None:

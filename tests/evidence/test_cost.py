@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.config import composition
 from ragbench.evaluation.measures import DOCUMENT
-from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.arms import Arms, ComparedArm
 from ragbench.evidence.cost import END_TO_END, Cost, Times, _Added, _added_p95, cost, noise_ms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Contrast
@@ -159,7 +159,7 @@ def test_cost_live_search_has_no_cost_against_a_pipeline():
     configs = {"ours": local, "live": live, "other": live}
     values = {DOCUMENT: {f"q{n}": n / 40 for n in range(40)}}
     arms = Arms(
-        {name: Arm(values, times=times[name], config=configs[name]) for name in times},
+        {name: ComparedArm(values, times=times[name], config=configs[name]) for name in times},
         Policy.of(composition.compose([]).config),
     )
     (against,) = [row.cost for row in arms.against("ours") if row.contrast.factors == ("live",)]

@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.evidence.cost import Cost, _Added
 from ragbench.evidence.statistics import Comparison
-from ragbench.evidence.verdict import Level, _combine, _more_topics, _power_sentence, judge
+from ragbench.evidence.verdict import LevelComparison, _combine, _more_topics, _power_sentence, judge
 
 EFFECT = 0.02
 
@@ -21,7 +21,7 @@ def comparison(difference, half, p=0.01, narrow=None, **fields):
 
 
 def level(comparison, name="document", useful=None):
-    return Level(name, "nDCG@10", comparison, useful)
+    return LevelComparison(name, "nDCG@10", comparison, useful)
 
 
 GAIN = comparison(0.031, 0.019, 0.002)

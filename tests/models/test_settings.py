@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ModelError
-from ragbench.models.folder import ModelFolder, Settings, read_settings
+from ragbench.models.folder import FolderSettings, ModelFolder, read_settings
 from tests.naming import naming
 
 
-def settings(root: Path, **files: object) -> Settings:
+def settings(root: Path, **files: object) -> FolderSettings:
     for name, content in files.items():
         path = root / (name.replace("__", "/") + ".json")
         path.parent.mkdir(exist_ok=True)
@@ -19,7 +19,7 @@ def settings(root: Path, **files: object) -> Settings:
 
 
 def test_model_settings_without_files_the_mean(tmp_path: Path) -> None:
-    assert settings(tmp_path) == Settings("mean", None)
+    assert settings(tmp_path) == FolderSettings("mean", None)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_model_settings_own_file_comes_first(tmp_path: Path) -> None:
         config={"max_position_embeddings": 512},
         **{"1_Pooling__config": {"pooling_mode": "max"}},
     )
-    assert stated == Settings("cls", 99)
+    assert stated == FolderSettings("cls", 99)
 
 
 def test_model_settings_lowest_stated_limit(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def advice(results: Measurements, arm: str | None = None, known: Collection[str]
     arm = arm if arm is not None else best_arm(results)
     if arm not in results.arms:
         raise ResultsError(f"{results.folder} has no arm '{arm}'; it has {', '.join(results.arms)}")
-    run = Run(results, arm, fates_of(results, arm), frozenset(known))
+    run = AdvisedArm(results, arm, fates_of(results, arm), frozenset(known))
     if not len(run.fates):
         raise ResultsError(f"{results.folder} has no diagnosis of '{arm}': none of its topics has a relevant judgment")
     return levers(run)
@@ -63,7 +63,7 @@ def fates_of(results: Measurements, arm: str) -> pd.DataFrame:
     return fates[fates["arm"] == arm]
 
 
-def levers(run: Run) -> list[Lever]:
+def levers(run: AdvisedArm) -> list[Lever]:
     """What applies to an arm, the largest share first; a search that runs elsewhere is changed there."""
     from_losses = [] if run.config.get("live") else [*_losses(run), *_ranking(run), *_retrieval(run)]
     candidates = [*_measuring(run), *from_losses]
@@ -71,7 +71,7 @@ def levers(run: Run) -> list[Lever]:
 
 
 @dataclass(frozen=True)
-class Run:
+class AdvisedArm:
     """An arm of a run with the fates of its relevant sections; all commands begin with `project_overrides`."""
 
     results: Measurements
@@ -122,7 +122,7 @@ def _key(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
 
 
-def _measuring(run: Run) -> Iterator[Lever]:
+def _measuring(run: AdvisedArm) -> Iterator[Lever]:
     """Levers on the benchmark, where it cannot show a gain."""
     if arms.disturbed(run.results.record):
         yield Lever(
@@ -149,7 +149,7 @@ def _measuring(run: Run) -> Iterator[Lever]:
         )
 
 
-def _losses(run: Run) -> Iterator[Lever]:
+def _losses(run: AdvisedArm) -> Iterator[Lever]:
     """Stages that drop or rank down what was found."""
     unit = diagnosis.unit(run.fates)
     for row in diagnosis.losses(run.fates).to_dict(orient="records"):
@@ -165,7 +165,7 @@ def _losses(run: Run) -> Iterator[Lever]:
         )
 
 
-def _ranking(run: Run) -> Iterator[Lever]:
+def _ranking(run: AdvisedArm) -> Iterator[Lever]:
     """Levers on the order of what was retrieved."""
     low, config, unit = run.share(*_RANKED_LOW), run.config, diagnosis.unit(run.fates)
     if low >= _LOST:
@@ -213,7 +213,7 @@ def _ranking(run: Run) -> Iterator[Lever]:
 _RANKED_LOW = (diagnosis.FUSED_OUT, diagnosis.BURIED, "ranked down")
 
 
-def _retrieval(run: Run) -> Iterator[Lever]:
+def _retrieval(run: AdvisedArm) -> Iterator[Lever]:
     """A lever on what no retriever returned."""
     never = run.share(diagnosis.NEVER)
     if never >= _LOST:
@@ -234,7 +234,7 @@ _FUSED = ("dense", "lexical", "documents", "graph", "p7")
 _SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "p1": "p1=on"}
 
 
-def _beside_baseline(run: Run, preset: str) -> str:
+def _beside_baseline(run: AdvisedArm, preset: str) -> str:
     """A command that compares a preset with the baseline on the data of the arm."""
     overrides = run.results.record["overrides"].get(run.arm, ())
     both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
@@ -245,7 +245,7 @@ def _beside_baseline(run: Run, preset: str) -> str:
 
 def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:
     """One screen: where the arm stands, and the levers with their commands."""
-    output = [*textwrap.wrap(_state(Run(results, arm, fates_of(results, arm))), SCREEN), ""]
+    output = [*textwrap.wrap(_state(AdvisedArm(results, arm, fates_of(results, arm))), SCREEN), ""]
     if not levers:
         return [*output, f"No suggestion: no stage loses more than {_LOST:.0%}."]
     if results.config(arm)["data"]["loader"] == MEMORY:
@@ -258,7 +258,7 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
     return [*output, "", "Run a command to measure the gain."]
 
 
-def _state(run: Run) -> str:
+def _state(run: AdvisedArm) -> str:
     """Where the relevant sections, or documents, of the arm are."""
     found, never = run.share(diagnosis.FOUND), run.share(diagnosis.NEVER)
     return (

@@ -38,7 +38,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Limits:
+class CheckLimits:
     """The limits from which a finding is reported.
 
     `min_topics`: topics a split should have. `min_type_topics`: topics a type should have. `leak_words`: a query of at
@@ -52,9 +52,9 @@ class Limits:
     near_duplicate: float = 0.8
 
 
-def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
+def check(benchmark: Benchmark, limits: CheckLimits | None = None) -> list[Finding]:
     """All findings, errors first, sorted."""
-    limits = limits or Limits()
+    limits = limits or CheckLimits()
     documents = {document.docno: document for document in benchmark.documents}
     findings = [
         *_dangling(benchmark, documents),
@@ -126,7 +126,7 @@ def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
                 yield _finding("document-grade", topic.qid, message)
 
 
-def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits) -> Iterator[Finding]:
+def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: CheckLimits) -> Iterator[Finding]:
     """Queries that occur verbatim in their answer: they test copying, not search."""
     for topic in benchmark.topics:
         query = _words(topic.text)
@@ -159,7 +159,7 @@ def _quotes(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Fi
         yield _finding(f"{quote.state}-quote", quote.qid, sentence)
 
 
-def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
+def _repetition(benchmark: Benchmark, limits: CheckLimits) -> Iterator[Finding]:
     """Duplicate queries and documents."""
     for first, second, likeness in near_duplicates([topic.text for topic in benchmark.topics], limits.near_duplicate):
         one, duplicate = benchmark.topics[first], benchmark.topics[second]
@@ -179,7 +179,7 @@ def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
             yield _finding("duplicate-document", docnos[0], f"the same text as {', '.join(docnos[1:4])}")
 
 
-def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
+def _splits(benchmark: Benchmark, limits: CheckLimits) -> Iterator[Finding]:
     """Leaks between splits, and splits too small or too different to compare."""
     groups: dict[str, set[str]] = defaultdict(set)
     by_split: dict[str, list[Topic]] = defaultdict(list)

@@ -31,7 +31,7 @@ _TYPING_S = 10.0  # a query that the next one of its session continues within th
 
 
 @dataclass
-class Search:
+class LoggedSearch:
     """One search, or `count` equal ones: the query as typed, the documents shown, in order, and those opened, by name.
 
     `time`: seconds since 1970, None where the log has none. `session`: empty where the log does not say who asked.
@@ -49,7 +49,7 @@ class Search:
 class Log:
     """The searches of a log in order of time, and how many rows were skipped, by reason."""
 
-    searches: tuple[Search, ...]
+    searches: tuple[LoggedSearch, ...]
     skipped: Mapping[str, int]
 
     @property
@@ -84,8 +84,8 @@ def normal_form(query: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split()).strip(" .,;:!?\"'")
 
 
-def _searches(rows: Iterable[Mapping[str, Any]], skipped: Counter[str]) -> Iterator[Search]:
-    latest: dict[str, Search] = {}
+def _searches(rows: Iterable[Mapping[str, Any]], skipped: Counter[str]) -> Iterator[LoggedSearch]:
+    latest: dict[str, LoggedSearch] = {}
     for row in rows:
         if not row["query"]:
             previous = latest.get(row["session"]) if row["session"] else None
@@ -99,13 +99,13 @@ def _searches(rows: Iterable[Mapping[str, Any]], skipped: Counter[str]) -> Itera
         elif not normal_form(row["query"]):
             skipped["without a word"] += row["count"]
         else:
-            latest[row["session"]] = Search(**row)
+            latest[row["session"]] = LoggedSearch(**row)
             yield latest[row["session"]]
 
 
-def _unfinished_searches(searches: Iterable[Search]) -> set[int]:
+def _unfinished_searches(searches: Iterable[LoggedSearch]) -> set[int]:
     """The `id` of every search whose query the next one of its session continues: a search as you type logs these."""
-    sessions: dict[str, list[Search]] = defaultdict(list)
+    sessions: dict[str, list[LoggedSearch]] = defaultdict(list)
     for search in searches:
         if search.session:
             sessions[search.session].append(search)
@@ -117,7 +117,7 @@ def _unfinished_searches(searches: Iterable[Search]) -> set[int]:
     }
 
 
-def _continues(one: Search, following: Search) -> bool:
+def _continues(one: LoggedSearch, following: LoggedSearch) -> bool:
     if one.time is not None and following.time is not None and following.time - one.time > _TYPING_S:
         return False
     first, second = normal_form(one.query), normal_form(following.query)

@@ -13,7 +13,7 @@ from typing import Any
 from ragbench.base.files import draft_of, remove_abandoned
 from ragbench.base.fingerprint import digest
 from ragbench.corpus.metadata import read_metadata
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.index.index import Index
 from ragbench.index.texts import lexical_rows
 
@@ -47,7 +47,7 @@ class DocumentRow:
     digest: str
 
 
-def rows(index: Index, plan: Plan) -> Iterator[DocumentRow]:
+def rows(index: Index, plan: SearchPlan) -> Iterator[DocumentRow]:
     """Every document of an index, in order."""
     table, facets, modified = index.chunks, index.facets, index.modified
     names = [name for name, _ in plan.words.weights] if plan.words else []

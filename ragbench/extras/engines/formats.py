@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError
-from ragbench.export.file_format import Context, Request, Written
+from ragbench.export.file_format import ExportContext, Request, Written
 
 if TYPE_CHECKING:
     from ragbench.export.measured_arm import MeasuredArm
@@ -28,7 +28,7 @@ class EngineFormat:
             instead = "" if request.out is None else " instead of --out"
             raise ConfigError(f"--format {request.format} writes no file: use --load {self.example}{instead}")
 
-    def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
         """Load the arm's search into a file or a server."""
         from ragbench.extras.engines import load
 

@@ -27,7 +27,7 @@ from ragbench.extras.engines import content, opened, opensearch
 from ragbench.extras.engines import plan as plans
 from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.opensearch import Cluster, OpenSearchEngine
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.postgres import PostgresEngine
 from ragbench.extras.engines.search import Engine
 from ragbench.extras.engines.sqlite import SqliteEngine
@@ -51,7 +51,7 @@ class LoadJob:
 
     bundle: LoadedBundle
     settings: Settings
-    plan: Plan
+    plan: SearchPlan
     about: tuple[str, ...]
     missing: tuple[str, ...]
 
@@ -95,7 +95,7 @@ def load_job(
     if not plans.has_fusion(settings):
         settings, note = _nearest_fusion(settings)
         missing.append(f"fuse: {format} lacks {plans.fusion_of(measured.settings)}; nearest that it has: {note}")
-    plan = Plan.of(settings, format)
+    plan = SearchPlan.of(settings, format)
     temporary = temporary_folder("ragbench-export")
     try:
         folder = bundle.write(
@@ -164,7 +164,7 @@ def with_golden(folder: Path, lines: str) -> None:
     write_checksummed(folder / bundle.RECORD, record)
 
 
-Create = Callable[[Plan, int, Mapping[str, Any]], AbstractContextManager[Any]]
+Create = Callable[[SearchPlan, int, Mapping[str, Any]], AbstractContextManager[Any]]
 """Gives a new, empty engine for a plan, a number of dimensions and what it says about itself.
 
 It replaces the earlier one when the block ends without an error, else nothing is left of it.

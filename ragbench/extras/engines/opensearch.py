@@ -34,7 +34,7 @@ from ragbench.base.errors import BoundaryError, BundleError, ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.boundary.paths import resolved, split_address
 from ragbench.extras.engines.content import DocumentRow, passage_key
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, number, parse_errors, unzipped
 from ragbench.extras.engines.words import Terms, query_terms
 from ragbench.extras.remote.http import Client, HttpError
@@ -164,7 +164,7 @@ class Cluster:
         if index is not None and not self._of_load(index):
             raise ConfigError(f"{self.name} leads to {index}, which is not a search of ragbench: choose another name")
 
-    def make(self, plan: Plan, dimension: int) -> str:
+    def make(self, plan: SearchPlan, dimension: int) -> str:
         """Make an empty index, after those of loads that were given up are deleted; its name."""
         for index, aliases in self._aliases().items():
             if not aliases:
@@ -221,7 +221,7 @@ class OpenSearchEngine:
     @staticmethod
     @contextmanager
     def create(
-        system: System, address: str, plan: Plan, dimension: int, facts: Mapping[str, Any]
+        system: System, address: str, plan: SearchPlan, dimension: int, facts: Mapping[str, Any]
     ) -> Iterator[OpenSearchEngine]:
         """A new index, to which the alias moves when the block ends without an error."""
         with closing(Cluster(system, address)) as cluster:
@@ -311,7 +311,7 @@ class OpenSearchEngine:
         files_read = self._files((ABOUT, FORMS))
         try:
             self.about = read_json(files_read[ABOUT], own=True)
-            self.plan = Plan.from_json(self.about["plan"])
+            self.plan = SearchPlan.from_json(self.about["plan"])
             forms = read_json(files_read[FORMS], own=True)
             self._forms = {str(form): str(terms) for form, terms in forms.items()}
             self.about |= {"load": str(self.about["load"]), "points": int(self.about["points"])}
@@ -368,7 +368,7 @@ class OpenSearchEngine:
 
     def _scoring(self, source: str) -> Bm25F:
         scoring = self.plan.words if source == "lexical" else self.plan.wholes
-        assert scoring is not None  # `Plan` has a source for each
+        assert scoring is not None  # `SearchPlan` has a source for each
         return scoring
 
 
@@ -434,7 +434,7 @@ class IndexWriter:
         engine.look_into(index)
 
 
-def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> Found:
+def fuse(plan: SearchPlan, hits: Mapping[str, Mapping[str, float]]) -> Found:
     """The fusion of the scores of chunks by source; a chunk that a source did not return has its lowest value there."""
     total = sum(plan.weights[source] for source in hits) or 1.0
     fused: dict[str, float] = defaultdict(float)
@@ -501,7 +501,7 @@ def _lines(rows: Sequence[Any]) -> bytes:
     return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
 
 
-def _definition(system: System, plan: Plan, dimension: int) -> dict[str, Any]:
+def _definition(system: System, plan: SearchPlan, dimension: int) -> dict[str, Any]:
     """What defines an index: its settings and the fields of its documents. Raises ConfigError."""
     scored = [scoring for scoring in (plan.words, plan.wholes) if scoring]
     if len({(scoring.scaled[1], scoring.b) for scoring in scored}) > 1:

@@ -24,7 +24,7 @@ NEAREST = Fuse("convex", norm="min_max")
 
 
 @dataclass(frozen=True)
-class Plan(Validated):
+class SearchPlan(Validated):
     """The searches by source with their weights in fusion. `words`, `wholes`: how chunks and documents are scored."""
 
     depths: dict[str, Count]
@@ -48,15 +48,15 @@ class Plan(Validated):
             raise self.refused("depths", f"must have the retrievers {', '.join(sorted(sources))}")
 
     @staticmethod
-    def from_json(text: str) -> Plan:
+    def from_json(text: str) -> SearchPlan:
         """Return the plan of a text. Raises ValueError."""
         try:
-            return build(Plan, read_json(text), "plan")
+            return build(SearchPlan, read_json(text), "plan")
         except (TypeError, AttributeError, ConfigError) as error:
             raise ValueError(f"its plan has an unexpected structure: {error}") from None
 
     @staticmethod
-    def of(settings: Settings, format: str) -> Plan:
+    def of(settings: Settings, format: str) -> SearchPlan:
         """The plan of a configuration whose fusion is one of FUSIONS. ConfigError where it has no source for it."""
         dense, lexical = settings.pipeline.first(RetrieveDense), chunk_words(settings)
         if dense is None and lexical is None:
@@ -67,7 +67,7 @@ class Plan(Validated):
         wholes = document_words(settings) if lexical else None
         fuse = next(stage for _, stage in settings.pipeline if isinstance(stage, Fuse))
         stages = {"dense": dense, "lexical": lexical, "documents": wholes}
-        return Plan(
+        return SearchPlan(
             {name: stage.depth for name, stage in stages.items() if stage},
             {name: fuse.weights.get(stage.source, 1.0) for name, stage in stages.items() if stage},
             cast(Literal["rrf", "convex"], fuse.method),

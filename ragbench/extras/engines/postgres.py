@@ -31,7 +31,7 @@ from ragbench.base.errors import BundleError, ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.boundary.paths import resolved
 from ragbench.extras.engines import postgres_schema as made
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, parse_errors
 from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables, TableWriter, about_rows
 
@@ -210,7 +210,7 @@ class PostgresEngine(Tables):
 
     @staticmethod
     @contextmanager
-    def create(address: str, plan: Plan, dimension: int, facts: Mapping[str, Any]) -> Iterator[PostgresEngine]:
+    def create(address: str, plan: SearchPlan, dimension: int, facts: Mapping[str, Any]) -> Iterator[PostgresEngine]:
         """New tables in one transaction, which replace the earlier ones when the block ends well."""
         server = Server.of(address)
         with translate_errors(server), server.connect(read_only=False) as db, db.transaction():

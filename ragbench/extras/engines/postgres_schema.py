@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, sqrt
 
 from ragbench.extras.engines import tables
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.tables import COLUMNS, units
 from ragbench.extras.engines.words import OUTER
 
@@ -49,7 +49,7 @@ ALTER TABLE forms ADD PRIMARY KEY (form);
 """
 
 
-def schema(plan: Plan, dimension: int, partitions: int = 1) -> str:
+def schema(plan: SearchPlan, dimension: int, partitions: int = 1) -> str:
     """The statements that make empty tables, without keys; vectors and words in `partitions` by the hash of their unit.
 
     A statement over the whole table asks them all, and an index of it is one in each.
@@ -79,7 +79,7 @@ def schema(plan: Plan, dimension: int, partitions: int = 1) -> str:
     return statements
 
 
-def keys(plan: Plan, collation: str, partitions: int = 1) -> str:
+def keys(plan: SearchPlan, collation: str, partitions: int = 1) -> str:
     """The statements for the keys and the function, after the tables are full; `collation` is that of words."""
     statements = _KEYS
     for unit in units(plan):
@@ -106,7 +106,7 @@ END $$;
 """
 
 
-def function(plan: Plan, collation: str, partitions: int = 1) -> str:
+def function(plan: SearchPlan, collation: str, partitions: int = 1) -> str:
     """The statements that make and describe the function; `collation` is the collation of the database for words."""
     dense = "dense" in plan.depths
     free = "(filters IS NULL AND chunk_ids IS NULL)"
@@ -161,7 +161,7 @@ def _candidates(depth: int, partitions: int) -> int:
     return min(1_000, 2 * (depth if partitions == 1 else ceil(min(depth, share + 3 * sqrt(share)))))
 
 
-def digest(plan: Plan) -> str:
+def digest(plan: SearchPlan) -> str:
     """Return the digest as an expression: all tables in full, except vectors and postings, which are counted."""
     counted = [table for table in tables.tables(plan) if table == "vectors" or table.endswith("_words")]
     hashed = 'COALESCE(sum(hashtextextended(t::text COLLATE "C", 0)::numeric), 0)'
@@ -177,7 +177,7 @@ def digest(plan: Plan) -> str:
     )
 
 
-def begin(name: str, plan: Plan) -> str:
+def begin(name: str, plan: SearchPlan) -> str:
     """The statements with which a load begins; a second one waits for the first."""
     return (
         ("CREATE EXTENSION IF NOT EXISTS vector;\n" if "dense" in plan.depths else "")

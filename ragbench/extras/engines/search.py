@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ragbench.base.errors import BundleError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.engines.content import DocumentRow
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.words import Terms
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
@@ -130,7 +130,7 @@ class Engine(Protocol):
         """Where it is, for messages."""
         ...
 
-    plan: Plan
+    plan: SearchPlan
     """What it searches."""
 
     def files(self) -> Mapping[str, bytes]:

@@ -26,7 +26,7 @@ import numpy as np
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import atomic_write
 from ragbench.extras.engines import tables
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, parse_errors
 from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables, TableWriter, about_rows, units
 from ragbench.extras.engines.words import query_terms
@@ -53,7 +53,7 @@ CREATE TABLE forms (form TEXT PRIMARY KEY, terms TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
-def schema(plan: Plan, dimension: int) -> str:
+def schema(plan: SearchPlan, dimension: int) -> str:
     """The statements that make the tables."""
     return _schema(units(plan), dimension if "dense" in plan.depths else 0)
 
@@ -71,7 +71,7 @@ def _schema(of_units: Iterable[str], dimension: int | None) -> str:
     return statements
 
 
-def statement(plan: Plan) -> str:
+def statement(plan: SearchPlan) -> str:
     """The search as one statement.
 
     `:terms` is a JSON object with the number of each term of the query; `:vector` the query's vector, float32 as bytes;
@@ -196,7 +196,7 @@ class SqliteEngine(Tables):
 
     @staticmethod
     @contextmanager
-    def create(path: Path, plan: Plan, dimension: int, facts: Mapping[str, Any]) -> Iterator[SqliteEngine]:
+    def create(path: Path, plan: SearchPlan, dimension: int, facts: Mapping[str, Any]) -> Iterator[SqliteEngine]:
         """A new file with empty tables, which takes its place when the block ends well."""
         try:
             with atomic_write(path) as draft, closing(connect(draft)) as db, _one_sentence(path):

@@ -21,7 +21,7 @@ from typing import Any
 
 from ragbench.base.errors import BundleError
 from ragbench.extras.engines.content import DocumentRow, passage_key
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Vector, parse_errors, unzipped
 from ragbench.extras.engines.words import Terms, postings, score
 from ragbench.index.lexical import Bm25F
@@ -45,14 +45,14 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 }
 
 
-def units(plan: Plan) -> dict[str, Bm25F]:
+def units(plan: SearchPlan) -> dict[str, Bm25F]:
     """How each unit is scored by its words."""
     return {
         name: scoring for name, scoring in (("chunk", plan.words), ("document", plan.wholes)) if scoring is not None
     }
 
 
-def tables(plan: Plan) -> list[str]:
+def tables(plan: SearchPlan) -> list[str]:
     """The names of the tables that a plan needs."""
     names = ["about", "files", "documents", "chunks", "forms", *(["vectors"] if "dense" in plan.depths else [])]
     return names + [f"{unit}_{part}" for unit in units(plan) for part in ("words", "terms")]
@@ -71,7 +71,7 @@ class Dialect:
     nearest: Callable[[int], str]
 
 
-def statement(plan: Plan, dialect: Dialect) -> str:
+def statement(plan: SearchPlan, dialect: Dialect) -> str:
     """The search as one statement: a row is a chunk with its fused score and its score in every source, best first."""
     parts, hits = list(dialect.before), []
     if "dense" in plan.depths:
@@ -97,7 +97,7 @@ def statement(plan: Plan, dialect: Dialect) -> str:
     return _fused(plan, parts, hits)
 
 
-def _fused(plan: Plan, parts: Sequence[str], hits: Sequence[tuple[str, str]]) -> str:
+def _fused(plan: SearchPlan, parts: Sequence[str], hits: Sequence[tuple[str, str]]) -> str:
     """The fusion of hits, rows of chunk and score by source.
 
     By min-max each source is scaled without window functions, which would sort and store all hits twice.
@@ -124,7 +124,7 @@ def _fused(plan: Plan, parts: Sequence[str], hits: Sequence[tuple[str, str]]) ->
     )
 
 
-def counting(plan: Plan) -> list[str]:
+def counting(plan: SearchPlan) -> list[str]:
     """The statements that renew what is counted over all units: the idf of every term, and the mean length.
 
     df is the largest number of units that hold the term in one field, N the largest number that hold any. SQLite must
@@ -152,7 +152,7 @@ class Tables(ABC):
     """Reads the tables; subclasses know how statements, with `?` for values, are sent."""
 
     about: Mapping[str, str]
-    plan: Plan
+    plan: SearchPlan
 
     @property
     @abstractmethod
@@ -203,7 +203,7 @@ class Tables(ABC):
         if version != FORMAT:
             raise BundleError(f"{self.name} is of another version of ragbench: export it again with this one")
         try:
-            self.plan = Plan.from_json(plan)
+            self.plan = SearchPlan.from_json(plan)
         except ValueError as error:
             raise BundleError(f"{self.name} cannot be read ({error}): export it again") from None
 

@@ -34,7 +34,7 @@ _LOOSE = 1e3  # of the penalty of three weights: hardly any
 
 
 @dataclass(frozen=True)
-class Sample:
+class CalibrationSample:
     """Judged queries before calibration, as states, with the relevance of each one's hits and whether it has an answer.
 
     `relevant[i]` (bool) belongs to the first hits of `states[i]`; `answerable` (bool) and `groups` (queries that
@@ -50,9 +50,9 @@ class Sample:
         """Every state with the relevance of its hits."""
         return zip(self.states, self.relevant, strict=True)
 
-    def part(self, places: Sequence[int] | NDArray[np.intp]) -> Sample:
+    def part(self, places: Sequence[int] | NDArray[np.intp]) -> CalibrationSample:
         """The queries at some places."""
-        return Sample(
+        return CalibrationSample(
             tuple(self.states[p] for p in places),
             tuple(self.relevant[p] for p in places),
             self.answerable[np.asarray(places, dtype=np.intp)],
@@ -60,7 +60,7 @@ class Sample:
         )
 
 
-def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark, depth: int = 20) -> Sample:
+def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark, depth: int = 20) -> CalibrationSample:
     """The relevance of the first `depth` hits of every state; what was not judged counts as not relevant.
 
     A hit is relevant when a section it overlaps is, or its document in benchmarks that judge documents only.
@@ -77,10 +77,10 @@ def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
         relevant.append(np.array([not good.isdisjoint(documents) for documents in names], dtype=np.bool_))
         answerable.append(bool(good))
     groups = tuple(group_of.get(state.query.qid, state.query.qid) for state in states)
-    return Sample(tuple(states), tuple(relevant), np.array(answerable, dtype=np.bool_), groups)
+    return CalibrationSample(tuple(states), tuple(relevant), np.array(answerable, dtype=np.bool_), groups)
 
 
-def fit(judged: Sample, best_of: str | None = None) -> CalibrateByCurve:
+def fit(judged: CalibrationSample, best_of: str | None = None) -> CalibrateByCurve:
     """Fit the stage: hits of answerable queries give the first curve, the best scores of all queries the second."""
     hits = [
         (fused(state).scores[: len(flags)], flags)
@@ -120,7 +120,7 @@ def curve(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) -> Curve:
     return tuple(corners), tuple(corners.values())
 
 
-def left_out(judged: Sample, fitted: Callable[[Sample], Calibration]) -> tuple[QueryState, ...]:
+def left_out(judged: CalibrationSample, fitted: Callable[[CalibrationSample], Calibration]) -> tuple[QueryState, ...]:
     """Every query of the sample calibrated by what was fitted without it and its paraphrases."""
     calibrated: dict[int, QueryState] = {}
     for learn, test in _parts(judged):
@@ -129,11 +129,11 @@ def left_out(judged: Sample, fitted: Callable[[Sample], Calibration]) -> tuple[Q
     return tuple(calibrated[i] for i in range(len(judged.states)))
 
 
-def _parts(judged: Sample) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _parts(judged: CalibrationSample) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     return training.leave_out(judged.groups, "calibrations can only be compared on queries of at least two groups")
 
 
-def threshold_losing(calibrated: Sample, loss: float) -> float:
+def threshold_losing(calibrated: CalibrationSample, loss: float) -> float:
     """The highest threshold, to four digits, that drops at most the share `loss` (0 to 1) of the relevant hits."""
     scores = np.sort(np.concatenate([_scores(state, flags)[flags] for state, flags in calibrated.pairs()]))
     if not len(scores):
@@ -142,7 +142,7 @@ def threshold_losing(calibrated: Sample, loss: float) -> float:
     return math.floor(least * 10_000) / 10_000
 
 
-def thresholds_left_out(calibrated: Sample, loss: float) -> NDArray[np.float64]:
+def thresholds_left_out(calibrated: CalibrationSample, loss: float) -> NDArray[np.float64]:
     """For every query the threshold that was fitted without it and its paraphrases."""
     thresholds = np.zeros(len(calibrated.states))
     for learn, test in _parts(calibrated):
@@ -150,7 +150,7 @@ def thresholds_left_out(calibrated: Sample, loss: float) -> NDArray[np.float64]:
     return thresholds
 
 
-def quality(calibrated: Sample, threshold: float | NDArray[np.float64]) -> Mapping[str, float]:
+def quality(calibrated: CalibrationSample, threshold: float | NDArray[np.float64]) -> Mapping[str, float]:
     """How well scores work as probabilities, and the effect of a threshold on them (one for all queries or one each).
 
     `Brier`: the mean square of score minus relevance over hits (0 is best). `silent without answer` and `silent with
@@ -174,7 +174,7 @@ def quality(calibrated: Sample, threshold: float | NDArray[np.float64]) -> Mappi
 
 
 def comparison_rows(
-    sample: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
+    sample: CalibrationSample, stage: Stage, best_of: str | None, index: Index, threshold: float
 ) -> list[dict[str, object]]:
     """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
 
@@ -197,7 +197,7 @@ def comparison_rows(
     ]
 
 
-def row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> dict[str, object]:
+def row_for_loss(loss: float, sample: CalibrationSample, stage: Stage, index: Index) -> dict[str, object]:
     """The configured calibration with the threshold that loses the share `loss`, fitted without the query it judges."""
     configured = replace(sample, states=tuple(stage(sample.states, index)))
     return {
@@ -217,7 +217,7 @@ def _share(flags: NDArray[np.bool_]) -> float:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SignSample:
     """Signs of searches, shape (n, 3) in the order of SIGNS, what each search was, and the group of its topic.
 
     `kind`: `answered`, an answer is among the first ten documents; `near miss`, the same topic without the documents
@@ -231,7 +231,7 @@ class Evidence:
 
 def gather(
     pipeline: Pipeline, stage: CalibrateByEvidence, index: Index, benchmark: Benchmark, qids: set[str]
-) -> Evidence:
+) -> SignSample:
     """The evidence in topics of a benchmark; `pipeline` ends before `stage`, which says what the signs are."""
     topics = [topic for topic in benchmark.topics if topic.qid in qids]
     fusion = next(position for position, (_, stage) in enumerate(pipeline) if StateProperty.FUSED in stage.provides)
@@ -254,10 +254,10 @@ def gather(
             rows.append([signs.get(name, stage.typical[name]) for name in SIGNS])
             kinds.append(kind)
             groups.append(topic.cluster)
-    return Evidence(np.array(rows, dtype=np.float64).reshape(-1, len(SIGNS)), np.array(kinds), np.array(groups))
+    return SignSample(np.array(rows, dtype=np.float64).reshape(-1, len(SIGNS)), np.array(kinds), np.array(groups))
 
 
-def fit_evidence(evidence: Evidence) -> CalibrateByEvidence:
+def fit_evidence(evidence: SignSample) -> CalibrateByEvidence:
     """Logistic regression; near misses and topics without an answer together weigh as much as answered ones."""
     from sklearn.linear_model import LogisticRegression
 
@@ -277,12 +277,12 @@ def fit_evidence(evidence: Evidence) -> CalibrateByEvidence:
     return CalibrateByEvidence(round(float(model.intercept_[0]), 3), named(model.coef_[0]), named(typical))
 
 
-def probabilities(stage: CalibrateByEvidence, evidence: Evidence) -> NDArray[np.float64]:
+def probabilities(stage: CalibrateByEvidence, evidence: SignSample) -> NDArray[np.float64]:
     """The probability of an answer that a stage gives to each search, shape (n,)."""
     return np.array([stage.probability(dict(zip(SIGNS, row, strict=True))) for row in evidence.signs.tolist()])
 
 
-def held_out_probabilities(evidence: Evidence) -> NDArray[np.float64]:
+def held_out_probabilities(evidence: SignSample) -> NDArray[np.float64]:
     """The probability of each search by a fit without its topic and the topic's paraphrases, shape (n,)."""
     refusal = "evidence can only be judged on topics of at least two groups"
     estimates = np.zeros(len(evidence.kind))
@@ -291,7 +291,7 @@ def held_out_probabilities(evidence: Evidence) -> NDArray[np.float64]:
     return estimates
 
 
-def silences(estimates: NDArray[np.float64], evidence: Evidence, threshold: float) -> Mapping[str, float]:
+def silences(estimates: NDArray[np.float64], evidence: SignSample, threshold: float) -> Mapping[str, float]:
     """The shares of answered searches below a threshold (false silence) and of others not below it (missed silence)."""
     silent = estimates < threshold
     shares = {"false silence": float(silent[evidence.kind == ANSWERED].mean())}
@@ -301,8 +301,8 @@ def silences(estimates: NDArray[np.float64], evidence: Evidence, threshold: floa
     return shares
 
 
-def _part(evidence: Evidence, places: NDArray[np.intp]) -> Evidence:
-    return Evidence(evidence.signs[places], evidence.kind[places], evidence.group[places])
+def _part(evidence: SignSample, places: NDArray[np.intp]) -> SignSample:
+    return SignSample(evidence.signs[places], evidence.kind[places], evidence.group[places])
 
 
 def _without(state: QueryState, index: Index, docnos: set[str]) -> QueryState:

@@ -48,7 +48,7 @@ class HttpError(BoundaryError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """The body of a successful answer."""
 
     content: bytes
@@ -82,7 +82,7 @@ class Client:
         self.close = weakref.finalize(self, _close, self._open)
         self.close.atexit = False  # the system closes what is open at the end of the process
 
-    def send(self, method: str, address: str, body: Any = None, *, timeout_s: float | None = None) -> Answer:
+    def send(self, method: str, address: str, body: Any = None, *, timeout_s: float | None = None) -> Reply:
         """The answer to a request with `body` as JSON (None for no body; bytes are lines of JSON). Raises HttpError."""
         try:
             is_elsewhere = origin(address) != self._origin
@@ -110,9 +110,7 @@ class Client:
                 )
             return self._open[os.getpid()]
 
-    async def _exchange(
-        self, method: str, address: str, body: Any, seconds: float, client: httpx.AsyncClient
-    ) -> Answer:
+    async def _exchange(self, method: str, address: str, body: Any, seconds: float, client: httpx.AsyncClient) -> Reply:
         import httpx
 
         lines = isinstance(body, bytes)
@@ -126,7 +124,7 @@ class Client:
                     raise HttpError("the answer is compressed, which was not asked for")
                 content = await _content(response, self._max_bytes)
                 _check_status(response, content)
-                return Answer(content)
+                return Reply(content)
         except (TimeoutError, httpx.TimeoutException):
             raise HttpError(f"no answer within {seconds:g} s", again=True) from None
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:

@@ -40,7 +40,7 @@ from ragbench.boundary.yaml import read_yaml
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
-from ragbench.export.file_format import Context, Request, Written
+from ragbench.export.file_format import ExportContext, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST
 from ragbench.index.index import Index
@@ -503,7 +503,7 @@ class BundleFormat:
         request.refuse_version()
         request.refuse_load()
 
-    def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
         """Write the bundle."""
         bundle_folder = write(
             arm,

@@ -21,7 +21,7 @@ from ragbench.base.errors import RagbenchError
 from ragbench.corpus.words import readable
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.ship.access import LOOPBACK
-from ragbench.extras.studio.guard import Guard
+from ragbench.extras.studio.guard import StudioGuard
 from ragbench.extras.studio.judging import LOOK_EVERY, Judging
 from ragbench.extras.studio.searching import Searching, Side, experiments
 from ragbench.report import html
@@ -85,7 +85,7 @@ def create_app(studio: Studio) -> FastAPI:
         sentence = "no such page" if error.status_code == 404 else "the request cannot be answered"
         return studio.page("error.html.j2", error.status_code, sentence=sentence)
 
-    app.add_middleware(Guard, token=studio.token)
+    app.add_middleware(StudioGuard, token=studio.token)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)
     return app
 

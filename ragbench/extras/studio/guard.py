@@ -36,7 +36,7 @@ def cookie_of(token: str) -> str:
     return f"ragbench-studio-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
 
 
-class Guard(BaseHTTPMiddleware):
+class StudioGuard(BaseHTTPMiddleware):
     """Refuses, with 403 as text, who has no token, and forms of other pages; sets the headers that restrict a page."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:

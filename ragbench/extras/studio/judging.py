@@ -36,7 +36,7 @@ LOOK_EVERY = 10
 
 
 @dataclass(frozen=True)
-class Progress:
+class JudgingProgress:
     """The progress of a judge; `seconds_left` is NaN before three grades of this session."""
 
     judge: str
@@ -92,7 +92,7 @@ class Judging:
         """The names of the finished runs, newest first."""
         return [folder.name for folder in store.finished_runs(self.root)]
 
-    def pools(self) -> dict[str, list[Progress]]:
+    def pools(self) -> dict[str, list[JudgingProgress]]:
         """The progress of the judges of every pool, by the pool's name."""
         names = sorted(path.stem for path in (self._root / "pools").glob("*.csv"))
         return {name: [self.progress(name, judge) for judge in self.judges(name)] for name in names}
@@ -147,11 +147,11 @@ class Judging:
             session.act(act, pair, note)
             self._open[session.path] = session.path.stat().st_mtime_ns, session
 
-    def progress(self, name: str, judge: str) -> Progress:
+    def progress(self, name: str, judge: str) -> JudgingProgress:
         """The progress of a judge."""
         with self._lock:
             session = self._session(name, judge)
-            return Progress(
+            return JudgingProgress(
                 judge, session.n_graded, session.n_skipped, len(session), session.path, session.seconds_left
             )
 

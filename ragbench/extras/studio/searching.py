@@ -44,7 +44,7 @@ _KEPT = 4
 """The most configurations that stay open."""
 
 
-class Part(NamedTuple):
+class TextPiece(NamedTuple):
     """A piece of text, `marked` if it matches a word of the query."""
 
     text: str
@@ -57,10 +57,10 @@ class Side:
 
     words: str
     answer: Answer
-    snippets: tuple[tuple[Part, ...], ...]
+    snippets: tuple[tuple[TextPiece, ...], ...]
 
     @property
-    def hits(self) -> Sequence[tuple[Hit, tuple[Part, ...]]]:
+    def hits(self) -> Sequence[tuple[Hit, tuple[TextPiece, ...]]]:
         """Hits with their snippets."""
         return list(zip(self.answer.hits, self.snippets, strict=True))
 
@@ -145,12 +145,12 @@ def experiments() -> list[str]:
     return [experiment.name for experiment in choices.read().presets]
 
 
-def mark_matches(text: str, pattern: Pattern[str]) -> tuple[Part, ...]:
+def mark_matches(text: str, pattern: Pattern[str]) -> tuple[TextPiece, ...]:
     """A text in pieces; those that match are marked."""
     parts, end = [], 0
     for match in pattern.finditer(text):
         if match.start() > end:
-            parts.append(Part(text[end : match.start()], False))
-        parts.append(Part(match[0], True))
+            parts.append(TextPiece(text[end : match.start()], False))
+        parts.append(TextPiece(match[0], True))
         end = match.end()
-    return (*parts, Part(text[end:], False)) if end < len(text) else tuple(parts)
+    return (*parts, TextPiece(text[end:], False)) if end < len(text) else tuple(parts)

@@ -49,7 +49,10 @@ def all_levers(results: Measurements) -> list[advice.Lever]:
     ).assign(stage="fuse", grade=1)
     disturbed = {**results.record, "machine": {"busy": "other programs kept 2 of 2 processors busy"}}
     busy = replace(results, record=disturbed)
-    return [*advice.levers(advice.Run(busy, arm, fates)), *advice.levers(advice.Run(busy, arm, fates[:4]))]
+    return [
+        *advice.levers(advice.AdvisedArm(busy, arm, fates)),
+        *advice.levers(advice.AdvisedArm(busy, arm, fates[:4])),
+    ]
 
 
 @pytest.mark.slow

@@ -8,10 +8,10 @@ import pytest
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.collect.check import Finding, Limits, check
+from ragbench.extras.collect.check import CheckLimits, Finding, check
 
 TEA = Path(__file__).parents[2] / "data" / "tea"
-ENOUGH = Limits(min_topics=0, min_type_topics=0)
+ENOUGH = CheckLimits(min_topics=0, min_type_topics=0)
 SECTIONS = {"q1": {"tea/brewing#water": 3}, "q2": {"tea/storing#storing-tea": 2}}
 TOPICS = (Topic("q1", "how hot for sencha"), Topic("q2", "keep leaves dry"))
 
@@ -20,7 +20,7 @@ def findings(
     topics: Sequence[Topic] = TOPICS,
     sections: Mapping[str, Mapping[str, int]] = SECTIONS,
     documents: Mapping[str, Mapping[str, int]] | None = None,
-    limits: Limits = ENOUGH,
+    limits: CheckLimits = ENOUGH,
 ) -> list[Finding]:
     vault = read_vault(TEA / "vault").documents
     qrels = best_sections(sections) if documents is None else documents
@@ -136,7 +136,7 @@ def test_check_finds_small_and_unbalanced_splits() -> None:
     topics += [Topic(f"b{n}", f"b {n}", "factual", "train" if n < 1 else "test") for n in range(10)]
     topics += [Topic("c", "c", "rare", "train")]
     sections = {topic.qid: {"tea/brewing#time": 1} for topic in topics}
-    reported = codes(findings(topics, sections, limits=Limits(min_topics=11, min_type_topics=2)))
+    reported = codes(findings(topics, sections, limits=CheckLimits(min_topics=11, min_type_topics=2)))
     assert reported == [
         ("warning", "few-topics", "test"),
         ("warning", "type-balance", "code"),
@@ -164,4 +164,4 @@ def test_check_orders_findings_by_severity() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_check_takes_any_threshold(share: float) -> None:
-    assert isinstance(findings(limits=Limits(near_duplicate=share)), list)
+    assert isinstance(findings(limits=CheckLimits(near_duplicate=share)), list)

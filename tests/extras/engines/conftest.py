@@ -7,16 +7,16 @@ import pytest
 from numpy.typing import NDArray
 
 from ragbench.extras.engines.content import ChunkRow, DocumentRow
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.words import Terms
 from ragbench.index.lexical import Bm25F
 
 
 @pytest.fixture
-def two_chunks() -> tuple[Plan, list[tuple[DocumentRow, NDArray[np.float32]]], Terms]:
+def two_chunks() -> tuple[SearchPlan, list[tuple[DocumentRow, NDArray[np.float32]]], Terms]:
     """A plan, two documents of one chunk with their vectors, and what analyses their words."""
     scoring = Bm25F((("content", 1.0),), 1.2, 0.75)
-    plan = Plan(
+    plan = SearchPlan(
         {"dense": 2, "lexical": 2, "documents": 2}, {"dense": 0.5, "lexical": 0.3, "documents": 0.2}, "convex", 60.0,
         scoring, scoring, "technical",
     )  # fmt: skip

@@ -19,7 +19,7 @@ from ragbench.export.write import write
 from ragbench.extras.engines import opened, opensearch
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngine
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
 from tests.export.scores import (
@@ -296,10 +296,10 @@ def test_index_of_others_is_not_replaced(recommended) -> None:
 
 def test_fuse_divides_by_ranks_and_by_ranges() -> None:
     scoring = Bm25F((("content", 1.0),), 1.2, 0.75)
-    plan = Plan({"lexical": 9, "dense": 9}, {"lexical": 1, "dense": 2}, "rrf", 60, scoring, None, "english")
+    plan = SearchPlan({"lexical": 9, "dense": 9}, {"lexical": 1, "dense": 2}, "rrf", 60, scoring, None, "english")
     hits = by_chunk(opensearch.fuse(plan, {"lexical": {"a": 3.0, "b": 3.0, "c": 1.0}, "dense": {"c": 0.9}}))
     assert [*hits] == ["c", "a", "b"] and hits["c"][1] == {"lexical": 1.0, "dense": 0.9}
     assert [score for score, _ in hits.values()] == pytest.approx([1 / 62 + 2 / 61, 1 / 61, 1 / 61])
-    by_range = Plan(**{**vars(plan), "method": "convex"})
+    by_range = SearchPlan(**{**vars(plan), "method": "convex"})
     convex = opensearch.fuse(by_range, {"lexical": {"a": 3.0, "b": 1.0}, "dense": {}})
     assert convex.scores.tolist() == pytest.approx([1 / 3, 0.0])

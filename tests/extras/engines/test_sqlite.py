@@ -28,7 +28,7 @@ from ragbench.export import measured_arm
 from ragbench.export.write import write
 from ragbench.extras.engines import opened, sqlite, words
 from ragbench.extras.engines.opened import EngineDeployment, EngineRefresher
-from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import folder_of
@@ -442,7 +442,7 @@ def test_query_terms_know_other_endings_and_skip_unknown_words() -> None:
 def test_statement_scores_two_chunks_by_hand(tmp_path: Path, two_chunks) -> None:
     """Two chunks: the sources' scores from 0 to 1, weighed .5, .3 and .2."""
     plan, rows, terms = two_chunks
-    assert Plan.from_json(plan.to_json()) == plan
+    assert SearchPlan.from_json(plan.to_json()) == plan
     with sqlite.SqliteEngine.create(tmp_path / "x.sqlite", plan, 2, {}) as engine, engine.transaction() as writer:
         for row, vector in rows:
             writer.put(row, [vector], terms)
@@ -462,7 +462,7 @@ def test_statement_scores_two_chunks_by_hand(tmp_path: Path, two_chunks) -> None
 def test_whole_weights_are_divided_as_decimals() -> None:
     """1 / 61 is 0 where SQL divides integers: every hit of a fusion by ranks had the score 0."""
     scoring = Bm25F((("content", 1.0),), 1.2, 0.75)
-    plan = Plan({"lexical": 10}, {"lexical": 1}, "rrf", 60, scoring, None, "english")
+    plan = SearchPlan({"lexical": 10}, {"lexical": 1}, "rrf", 60, scoring, None, "english")
     db = sqlite3.connect(":memory:")
     db.executescript(sqlite.schema(plan, 0))
     db.execute("INSERT INTO chunks VALUES (1, 1, 'a#0', '[]', 0, 1, 1, '', '')")

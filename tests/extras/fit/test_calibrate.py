@@ -12,7 +12,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Topic
 from ragbench.extras.fit.calibrate import (
-    Sample,
+    CalibrationSample,
     curve,
     fit,
     left_out,
@@ -63,11 +63,13 @@ def test_calibration_sample_reads_sections_where_they_are_judged_and_documents_w
     assert [row.tolist() for row in sample(states, table, benchmark, depth=2).relevant] == [[True, True], [False]]
 
 
-def judged(n: int = 6) -> Sample:
+def judged(n: int = 6) -> CalibrationSample:
     """Half of the queries have an answer; their first hits are right, at high scores and high cosines."""
     states = [state(f"q{i}", [0.03, 0.01], best=0.9 if i % 2 else 0.6) for i in range(n)]
     relevant = [flags(i % 2, 0) for i in range(n)]
-    return Sample(tuple(states), tuple(relevant), flags(*(i % 2 for i in range(n))), tuple(f"g{i}" for i in range(n)))
+    return CalibrationSample(
+        tuple(states), tuple(relevant), flags(*(i % 2 for i in range(n))), tuple(f"g{i}" for i in range(n))
+    )
 
 
 def test_calibration_fits_hits_of_answerable_queries_and_best_scores_of_all() -> None:
@@ -88,7 +90,7 @@ def test_calibration_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphra
     seen: list[tuple[str, ...]] = []
     given = replace(judged(), groups=("g0", "g1", "g0", "g1", "g2", "g3"))
 
-    def remember(part: Sample):
+    def remember(part: CalibrationSample):
         seen.append(tuple(state.query.qid for state in part.states))
         return lambda states: [state.with_note(str(len(seen))) for state in states]
 
@@ -103,7 +105,7 @@ def test_calibration_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphra
 
 def test_calibration_quality_by_hand() -> None:
     states = [state("q0", [0.8, 0.4]), state("q1", [0.2]), state("q2", [0.6])]
-    calibrated = Sample(tuple(states), (flags(1, 0), flags(1), flags(0)), flags(1, 1, 0), ("a", "b", "c"))
+    calibrated = CalibrationSample(tuple(states), (flags(1, 0), flags(1), flags(0)), flags(1, 1, 0), ("a", "b", "c"))
     measures = quality(calibrated, threshold=0.5)
     assert measures == {
         # .2^2 + .4^2 + .8^2 + .6^2 over four hits
@@ -119,7 +121,7 @@ def test_calibration_quality_by_hand() -> None:
 
 def test_calibration_threshold_loses_no_more_than_it_may() -> None:
     states = tuple(state(f"q{n}", [0.1 * (n + 1), 0.01]) for n in range(5))  # relevant at .1 .2 .3 .4 .5
-    calibrated = Sample(states, (flags(1, 0),) * 5, flags(*[1] * 5), tuple("abcde"))
+    calibrated = CalibrationSample(states, (flags(1, 0),) * 5, flags(*[1] * 5), tuple("abcde"))
     assert [threshold_losing(calibrated, loss) for loss in (0, 0.19, 0.2, 0.5, 1)] == [0.1, 0.1, 0.2, 0.3, 0.5]
     # without the first, the least of the others
     assert thresholds_left_out(calibrated, 0.0).tolist() == [0.2, 0.1, 0.1, 0.1, 0.1]

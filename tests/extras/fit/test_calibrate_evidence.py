@@ -11,7 +11,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query
 from ragbench.config import composition
 from ragbench.extras.fit import calibrate
-from ragbench.extras.fit.calibrate import Evidence
+from ragbench.extras.fit.calibrate import SignSample
 from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from tests.naming import naming
@@ -68,13 +68,13 @@ def test_evidence_refuses_unfit_searches() -> None:
         stage(weights={"nearness": 1.0, "coverage": 1.0})
 
 
-def made(n: int = 60) -> Evidence:
+def made(n: int = 60) -> SignSample:
     """Answered searches are near and covered, near misses less so; each topic has one of both."""
     rng = np.random.default_rng(13)
     answered = np.column_stack([rng.normal(5, 1, n), rng.uniform(0.6, 1, n), rng.uniform(0, 1, n)])
     missed = np.column_stack([rng.normal(2, 1, n), rng.uniform(0, 0.6, n), rng.uniform(0, 1, n)])
     kinds = np.array([calibrate.ANSWERED] * n + [calibrate.NEAR_MISS] * n)
-    return Evidence(np.vstack([answered, missed]), kinds, np.array([f"g{i}" for i in range(n)] * 2))
+    return SignSample(np.vstack([answered, missed]), kinds, np.array([f"g{i}" for i in range(n)] * 2))
 
 
 def test_evidence_fit_finds_what_separates_and_counts_both_errors() -> None:

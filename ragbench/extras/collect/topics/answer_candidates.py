@@ -49,7 +49,7 @@ def passages(documents: Iterable[Document]) -> list[Passage]:
     return [passage for passage in all_passages if passage.body]
 
 
-class Evidence:
+class SectionFinder:
     """Finds sections by BM25."""
 
     def __init__(self, documents: Sequence[Document]) -> None:

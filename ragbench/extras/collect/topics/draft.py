@@ -25,7 +25,7 @@ from ragbench.benchmark.phrases import Finder, words
 from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
-from ragbench.extras.collect.topics.answer_candidates import Evidence, Passage
+from ragbench.extras.collect.topics.answer_candidates import Passage, SectionFinder
 from ragbench.extras.collect.topics.collected import CollectedTopics
 from ragbench.extras.collect.topics.derive import interleave
 
@@ -81,7 +81,7 @@ class DraftSpec(Validated):
 
 def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> CollectedTopics:
     """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
-    evidence = Evidence(documents)
+    evidence = SectionFinder(documents)
     dropped: Counter[str] = Counter()
     kept_by_id: dict[str, tuple[Passage, list[str]]] = {}
     for number, passage in enumerate(_order(evidence.passages, spec.seed)):
@@ -111,7 +111,9 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> Collected
     return CollectedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
 
 
-def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:
+def _answers(
+    question: str, passage: Passage, evidence: SectionFinder, ask: Ask, spec: DraftSpec
+) -> tuple[list[str], str]:
     """The ids of the sections that answer a question, and the reason to drop it, empty to keep it."""
     question_words = words(question)
     if not 3 <= len(question_words) <= 40:

@@ -28,7 +28,7 @@ from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.split import with_splits
-from ragbench.extras.collect.search_log import Log, Search, normal_form
+from ragbench.extras.collect.search_log import Log, LoggedSearch, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sentence
 
@@ -61,7 +61,7 @@ class Clicks:
     clicked: Counter[str] = field(default_factory=Counter)
     expected: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def add(self, search: Search, rates: NDArray[np.float64]) -> None:
+    def add(self, search: LoggedSearch, rates: NDArray[np.float64]) -> None:
         """Add a search."""
         self.clicked.update(dict.fromkeys(search.clicked, search.count))
         for rank, name in enumerate(search.shown):
@@ -207,7 +207,7 @@ def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -
     return sorted([*certain, *(int(i) for i in order[np.searchsorted(edges, points, side="right")])])
 
 
-def _distinct_queries(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[LoggedQuery]:
+def _distinct_queries(searches: Sequence[LoggedSearch], by_rank: NDArray[np.float64]) -> list[LoggedQuery]:
     """Distinct queries sorted by their words; queries with the same words in any order are one.
 
     A session that asks a query again counts once; without sessions every search counts.
@@ -236,7 +236,7 @@ def _groups(texts: Sequence[str]) -> list[str]:
     return [f"l-{text_digest(texts[first[i]], 10)}" if i in grouped else "" for i in range(len(texts))]
 
 
-def rates(searches: Iterable[Search]) -> NDArray[np.float64]:
+def rates(searches: Iterable[LoggedSearch]) -> NDArray[np.float64]:
     """The share of showings that were clicked, one value a rank, never rising; empty where nothing was shown."""
     from scipy.optimize import isotonic_regression
 

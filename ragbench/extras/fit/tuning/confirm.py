@@ -22,7 +22,7 @@ from ragbench.benchmark.split import TEST
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, SILENCE
-from ragbench.evidence.arms import Arm, Arms, JudgedContrast
+from ragbench.evidence.arms import Arms, ComparedArm, JudgedContrast
 from ragbench.evidence.cost import Times
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Contrast
@@ -69,7 +69,7 @@ def judge_by_folds(tuned: Tuned) -> JudgedContrast:
     levels = {DOCUMENT: tuned.pairs(), PASSAGE: tuned.pairs(passages=True)}
     settings = arms(tuned)
     compared = {
-        arm.name: Arm(
+        arm.name: ComparedArm(
             {level: {qid: pair[place] for qid, pair in pairs.items()} for level, pairs in levels.items() if pairs},
             times=None if arm.name not in tuned.samples else Times(tuned.samples[arm.name]),
             config=arm.config,

@@ -21,7 +21,7 @@ from ragbench.evaluation import latency, passages
 from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
-from ragbench.extras.fit.tuning.space import START, Parameter, Space, Value, Values, spec_of
+from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values, spec_of
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Session
 
@@ -160,7 +160,7 @@ def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> flo
 
 
 @dataclass(frozen=True)
-class Cost:
+class LatencyEstimate:
     """A quick estimate of a configuration's p95 in milliseconds: the preset's, plus what each costly parameter adds.
 
     Each costly parameter is timed once, alone: `points` has its (value, p95) pairs by key, and numbers between them are
@@ -188,7 +188,7 @@ class Cost:
         return float(np.interp(float(value), [v for v, _ in numbers], [ms for _, ms in numbers]))
 
 
-def time_cost(values: TrainingValues, preset: Values) -> Cost:
+def time_cost(values: TrainingValues, preset: Values) -> LatencyEstimate:
     """Time the preset, and the preset with each costly parameter at its ends (or at every choice), side by side."""
     costly = [p for p in values.space.parameters if p.costly and p.key in preset]
     marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
@@ -199,10 +199,10 @@ def time_cost(values: TrainingValues, preset: Values) -> Cost:
         key: [(marks[0], preset_ms), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in marks[1:])]
         for key, marks in marks.items()
     }
-    return Cost(preset_ms, {p.key: preset[p.key] for p in costly}, points)
+    return LatencyEstimate(preset_ms, {p.key: preset[p.key] for p in costly}, points)
 
 
-def _extremes(parameter: Parameter) -> tuple[Value, ...]:
+def _extremes(parameter: TuneParameter) -> tuple[Value, ...]:
     """The least and greatest value of a numeric parameter, between which times are interpolated; else all choices."""
     numbers = [end for end in parameter.ends if isinstance(end, int | float) and not isinstance(end, bool)]
     return (min(numbers), max(numbers)) if len(numbers) == len(parameter.ends) else parameter.ends

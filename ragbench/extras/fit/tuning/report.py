@@ -27,7 +27,7 @@ from ragbench.base.formatting import interval
 from ragbench.boundary.checksummed_json import write_checksummed
 from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.extras.fit.tuning.search import PRESET, Tuned
-from ragbench.extras.fit.tuning.space import Parameter, Values, overrides, value_of
+from ragbench.extras.fit.tuning.space import TuneParameter, Values, overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
 from ragbench.extras.fit.tuning.tracking import RECORD
 from ragbench.workbench.results import Results
@@ -285,7 +285,7 @@ def write(tuning: Tuning) -> None:
     write_checksummed(tuned.folder / RECORD, record)
 
 
-def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:
+def agreement(parameter: TuneParameter, chosen: Sequence[Values]) -> float | None:
     """How much the folds agree on a parameter, 0 to 1; None where it applies in fewer than two of them.
 
     Numbers: 1 minus the distance from the least to the greatest, as a share of the range that is searched. Choices: the

@@ -9,7 +9,7 @@ parameters are fitted, so a search uses the mean over its topics instead of inne
 `confirm` reads them once, afterwards. If there are too few topics to hold some out, the folds are repeated, and the
 verdict uses the value that every topic had while it was held out.
 
-Latency is estimated in trials (`Cost`) and timed for the candidates at the end.
+Latency is estimated in trials (`LatencyEstimate`) and timed for the candidates at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ragbench.evidence.statistics import Comparison
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import (
     P95,
-    Cost,
+    LatencyEstimate,
     TrainingValues,
     mean,
     objectives,
@@ -44,7 +44,7 @@ from ragbench.extras.fit.tuning.objective import (
     time_samples,
 )
 from ragbench.extras.fit.tuning.space import TuneSpec, Value, Values, space, spec_of
-from ragbench.extras.fit.tuning.study import Rules, Search, Trial
+from ragbench.extras.fit.tuning.study import Rules, StudySpec, Trial
 from ragbench.results.store import readable
 
 PRESET, TUNED = "preset", "tuned"
@@ -177,7 +177,7 @@ def tune(
     if len(names) < len(rules.objectives) or spec.p95_ms is not None:
         file = folder / "cost.json"  # timed once for a search
         cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))
-        rules = replace(rules, cost=Cost(**cost))
+        rules = replace(rules, cost=LatencyEstimate(**cost))
     test_folds = [fold for repeat in range(repeats) for fold in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     searches = _searches(train, spec, test_folds)
     studies = _search_all(rules, searches, values, folder)
@@ -220,12 +220,12 @@ def rules_of(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Ru
     return Rules(space(base, compose), reached, sampler, spec.seed, spec.p95_ms)
 
 
-def _searches(train: Benchmark, spec: TuneSpec, test_folds: Sequence[frozenset[str]]) -> list[Search]:
+def _searches(train: Benchmark, spec: TuneSpec, test_folds: Sequence[frozenset[str]]) -> list[StudySpec]:
     """One search over all training topics, and one for every fold over the topics outside it."""
     everyone = frozenset(topic.qid for topic in train.topics)
     trials = spec.fold_trials or spec.trials
-    of_folds = [Search(f"fold {n}", everyone - test, trials) for n, test in enumerate(test_folds, start=1)]
-    return [Search(ALL, None, spec.trials), *of_folds]
+    of_folds = [StudySpec(f"fold {n}", everyone - test, trials) for n, test in enumerate(test_folds, start=1)]
+    return [StudySpec(ALL, None, spec.trials), *of_folds]
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ def _with_timed_p95(trial: Trial, timed: Mapping[int, Mapping[str, float]], rule
 
 def _fold(
     number: int,
-    search: Search,
+    search: StudySpec,
     test: frozenset[str],
     trials: Sequence[Trial],
     rules: Rules,
@@ -356,7 +356,7 @@ def _fold(
     return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs, of_passages)
 
 
-def _search_all(rules: Rules, searches: Sequence[Search], values: TrainingValues, folder: Path) -> dict[str, Study]:
+def _search_all(rules: Rules, searches: Sequence[StudySpec], values: TrainingValues, folder: Path) -> dict[str, Study]:
     """Run all searches to their end; returns the studies by name. ResultsError where another process runs them."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock", timeout=0)

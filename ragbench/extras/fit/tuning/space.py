@@ -79,7 +79,7 @@ def spec_of(settings: Settings) -> TuneSpec:
 
 
 @dataclass(frozen=True)
-class Parameter(Validated):
+class TuneParameter(Validated):
     """One parameter: its `key` in the configuration and its possible values; `also` are keys that interpolate it."""
 
     key: str
@@ -158,7 +158,7 @@ class Space:
     follow parameters without a condition, then the others.
     """
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[TuneParameter, ...]
     starts: Mapping[str, Settings]
     varied: Mapping[str, frozenset[str]]
 
@@ -200,7 +200,7 @@ class Space:
             key: value for key, value in values.items() if value != ("" if key == START else value_of(settings, key))
         }
 
-    def _applies(self, parameter: Parameter, values: Values) -> bool:
+    def _applies(self, parameter: TuneParameter, values: Values) -> bool:
         """Whether a parameter applies to the start among the values, and its condition on other values holds."""
         varied = self.varied[str(values.get(START, ""))]
         if parameter.key not in varied:
@@ -226,7 +226,7 @@ def space(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Space
             continue
         if all((s.pipeline, s.index) != (settings.pipeline, settings.index) for s in starts.values()):
             starts[words] = settings
-    unique: dict[str, Parameter] = {}
+    unique: dict[str, TuneParameter] = {}
     varied = {}
     for words, settings in starts.items():
         parameters = _parameters(base, settings, compose)
@@ -238,16 +238,18 @@ def space(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Space
         raise ConfigError("tune finds no parameter to vary: turn on a stage that has one, or add to tune.space")
     ordered = sorted(unique.values(), key=lambda parameter: _key(parameter.when) in unique)
     if len(starts) > 1:
-        ordered.insert(0, Parameter(START, choices=tuple(starts), costly=True))
+        ordered.insert(0, TuneParameter(START, choices=tuple(starts), costly=True))
     return Space(tuple(ordered), starts, varied)
 
 
-def _parameters(base: Settings, settings: Settings, compose: Callable[[Sequence[str]], Settings]) -> list[Parameter]:
+def _parameters(
+    base: Settings, settings: Settings, compose: Callable[[Sequence[str]], Settings]
+) -> list[TuneParameter]:
     """The parameters of the space of `base` that apply to these settings, checked, with the keys that follow each."""
     stages = [name for name, _ in settings.pipeline]
     applicable = []
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
-        parameter = build(Parameter, {**node, "key": key}, f"tune.space.{key}")
+        parameter = build(TuneParameter, {**node, "key": key}, f"tune.space.{key}")
         if key.startswith("index."):
             raise ConfigError(f"tune cannot vary {key}: it shapes the index; give its values as tune.starts")
         if key.split(".")[0] not in base.config:
@@ -268,7 +270,7 @@ def _key(condition: str | None) -> str:
     return (condition or "").partition("=")[0]
 
 
-def _apply(settings: Settings, parameters: Collection[Parameter], values: Values) -> Settings:
+def _apply(settings: Settings, parameters: Collection[TuneParameter], values: Values) -> Settings:
     for parameter in parameters:
         if parameter.key in values:
             for key in (parameter.key, *(key for key in parameter.also if value_of(settings, key) is not None)):
@@ -313,7 +315,7 @@ def _is_on(base: Settings, condition: str, stages: Sequence[str]) -> bool:
 
 
 def _followers(
-    parameters: Sequence[Parameter], base: Settings, compose: Callable[[Sequence[str]], Settings]
+    parameters: Sequence[TuneParameter], base: Settings, compose: Callable[[Sequence[str]], Settings]
 ) -> dict[str, tuple[str, ...]]:
     """The other keys that interpolate a parameter, by its key: found by changing all at once, else one by one."""
     other_ends = {p.key: next(end for end in p.ends if end != value_of(base, p.key)) for p in parameters}
@@ -335,7 +337,7 @@ def _followers(
     return {key: tuple(keys) for key, keys in follows.items()}
 
 
-def _check(parameter: Parameter, base: Settings) -> Parameter:
+def _check(parameter: TuneParameter, base: Settings) -> TuneParameter:
     """The parameter, after a check that its ends give a pipeline over the same index. Raises ConfigError."""
     for end in parameter.ends:
         settings = _apply(base, [parameter], {parameter.key: end})

@@ -21,7 +21,7 @@ from optuna.trial import FixedTrial, FrozenTrial, TrialState
 
 from ragbench.base.errors import ResultsError
 from ragbench.base.progress import report
-from ragbench.extras.fit.tuning.objective import P95, Cost, Objective, TrainingValues, mean
+from ragbench.extras.fit.tuning.objective import P95, LatencyEstimate, Objective, TrainingValues, mean
 from ragbench.extras.fit.tuning.space import Space, Values
 
 POPULATION = 24
@@ -40,7 +40,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Search:
+class StudySpec:
     """A study: its name, the queries it may see (None: all training queries) and how many trials it has."""
 
     name: str
@@ -57,7 +57,7 @@ class Rules:
     sampler: str
     seed: int
     p95_ms: float | None = None
-    cost: Cost | None = None
+    cost: LatencyEstimate | None = None
 
     def judge(self, values: TrainingValues, tried: Values, qids: frozenset[str] | None) -> tuple[float, ...]:
         """The objectives of a configuration over the queries of `qids` only."""
@@ -113,7 +113,7 @@ def open_storage(path: Path) -> JournalStorage:
         raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
 
 
-def open_study(storage: Any, search: Search, rules: Rules) -> optuna.Study:
+def open_study(storage: Any, search: StudySpec, rules: Rules) -> optuna.Study:
     """The study of a search; a new one begins with the configured values of every start that are in the space.
 
     A trial that was stopped before its end counts as failed; the configured values of a start are tried again.
@@ -144,7 +144,7 @@ def _starts(space: Space) -> Iterator[dict[str, Any]]:
             yield {key: int(value) if key in integers else value for key, value in values.items()}
 
 
-def optimise(study: optuna.Study, search: Search, rules: Rules, values: TrainingValues) -> None:
+def optimise(study: optuna.Study, search: StudySpec, rules: Rules, values: TrainingValues) -> None:
     """Run trials until the study has enough."""
     while (completed := len(_finished(study))) < search.trials:
         report(f"search over {search.name}", completed, search.trials)

@@ -40,7 +40,7 @@ Expression = Annotated[str, Constraint(_readable, "must be a JMESPath expression
 
 
 @dataclass(frozen=True)
-class Reading(Validated):
+class HitReading(Validated):
     """JMESPath expressions: `hits` finds the list of hits in an answer, the others find fields in a hit (null: none).
 
     `document` gives a path, an address or a title. One of `document` and `text` is needed.

@@ -18,7 +18,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.options import option
 from ragbench.base.types import Query
 from ragbench.extras.remote.live import client
-from ragbench.extras.remote.live.client import RateLimitedClient, Reading, secret
+from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, secret
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.models.chat import Endpoint
@@ -48,8 +48,8 @@ Address = Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)
-class Live(Reading, ExternalSearch, ABC):
-    """Base of all live searches; the fields of `Reading` say where hits are in an answer.
+class Live(HitReading, ExternalSearch, ABC):
+    """Base of all live searches; the fields of `HitReading` say where hits are in an answer.
 
     `timeout_s`, `retries` and `per_second` (requests, at most) bound every exchange; the arm fails when a query gets no
     answer.

@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings[0].config["data"])
     split_given = any(override.startswith("split=") for override in arguments.overrides)
     split = settings[0].split if split_given or not has_halves(benchmark.topics) else TRAIN
-    vault = Vault.of(benchmark)
+    vault = AgentVault.of(benchmark)
     topics = [topic for topic in benchmark.select(split) if vault.relevant(benchmark, topic.qid)]
     if not topics:
         raise BenchmarkError(
@@ -77,7 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
     queries = [topic.query() for topic in topics]
     parts = [vault.relevant(benchmark, topic.qid) for topic in topics]
 
-    def costs(calls: Sequence[Iterator[Call]]) -> list[Cost]:
+    def costs(calls: Sequence[Iterator[Call]]) -> list[ReadingCost]:
         return [cost(call, part, arguments.max_calls) for call, part in zip(calls, parts, strict=True)]
 
     costs_by_policy = {(GREP, ""): costs([vault.grep_and_read(query.text, arguments.max_tokens) for query in queries])}
@@ -112,7 +112,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class Cost(NamedTuple):
+class ReadingCost(NamedTuple):
     """Tokens and calls until the first relevant section, or of all calls if none was `useful`."""
 
     useful: bool
@@ -120,7 +120,7 @@ class Cost(NamedTuple):
     calls: int
 
 
-def cost(calls: Iterator[Call], relevant: Mapping[tuple[str, int, int], int], max_calls: int) -> Cost:
+def cost(calls: Iterator[Call], relevant: Mapping[tuple[str, int, int], int], max_calls: int) -> ReadingCost:
     """The cost of calls until at least half of a section of `relevant` (docno, start, end) was shown."""
     covered = {section: bytearray(section[2] - section[1]) for section in relevant}
     tokens = number = 0
@@ -131,12 +131,12 @@ def cost(calls: Iterator[Call], relevant: Mapping[tuple[str, int, int], int], ma
                 if name == docno and (length := min(end, last) - max(start, first)) > 0:
                     read[max(0, start - first) : max(0, start - first) + length] = b"\1" * length
         if any(2 * sum(read) >= len(read) for read in covered.values()):
-            return Cost(True, tokens, number)
-    return Cost(False, tokens, number)
+            return ReadingCost(True, tokens, number)
+    return ReadingCost(False, tokens, number)
 
 
 @dataclass(frozen=True)
-class Vault:
+class AgentVault:
     """The documents as agents read them: their texts, links and lines by word."""
 
     texts: Mapping[str, str]
@@ -147,7 +147,7 @@ class Vault:
     sections: Mapping[str, tuple[str, int, int]]
 
     @staticmethod
-    def of(benchmark: Benchmark) -> Vault:
+    def of(benchmark: Benchmark) -> AgentVault:
         """The documents of a benchmark."""
         import re
 
@@ -161,7 +161,7 @@ class Vault:
                 for one in set(token_pattern.findall(line.lower())):
                     lines[one][document.docno, start, start + len(line)] = None
                 start += len(line)
-        return Vault(
+        return AgentVault(
             {document.docno: document.text for document in benchmark.documents},
             {document.docno: document.path for document in benchmark.documents},
             {d.docno: list(dict.fromkeys(link.target for link in d.links if link.target)) for d in benchmark.documents},
@@ -231,7 +231,7 @@ class Vault:
         yield spent, [(docno, start, end)]
 
 
-def table(costs_by_policy: Mapping[tuple[str, str], Sequence[Cost]]) -> list[dict[str, object]]:
+def table(costs_by_policy: Mapping[tuple[str, str], Sequence[ReadingCost]]) -> list[dict[str, object]]:
     """A row for each policy and arm: the share with success, mean tokens and calls, and the tokens saved."""
     import numpy as np
 

@@ -113,7 +113,7 @@ def main(arguments: argparse.Namespace) -> int:
 def open_service(arguments: argparse.Namespace) -> SearchService:
     """The service over the bundle, with the limits that the options set. Raises ConfigError for impossible ones."""
     from ragbench.extras.ship.address import parse_location
-    from ragbench.extras.ship.serving.messages import Limits
+    from ragbench.extras.ship.serving.messages import MessageLimits
     from ragbench.extras.ship.serving.search_log import SearchLog
     from ragbench.extras.ship.serving.service import SearchService
 
@@ -121,7 +121,9 @@ def open_service(arguments: argparse.Namespace) -> SearchService:
         raise ConfigError(f"--threads must be at least 1, got {arguments.threads}")
     with as_options():
         given = vars(arguments)
-        limits = Limits(**{field.name: given[field.name] for field in fields(Limits) if field.name in given})
+        limits = MessageLimits(
+            **{field.name: given[field.name] for field in fields(MessageLimits) if field.name in given}
+        )
     location = parse_location(arguments.bundle)
     folder = location if isinstance(location, str) else location.expanduser()
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None

@@ -31,7 +31,7 @@ Bytes = Annotated[int, Field(ge=0, le=_INT64)]
 
 
 @dataclass(frozen=True)
-class Limits(Validated):
+class MessageLimits(Validated):
     """Limits of a service, all above 0.
 
     `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one
@@ -124,7 +124,7 @@ class SearchRequest(Message):
         return build(SearchOptions, {name: getattr(self, name) for name in names}, "")
 
 
-def request_type(limits: Limits) -> type[SearchRequest]:
+def request_type(limits: MessageLimits) -> type[SearchRequest]:
     """The class of requests with the limits of a service, which its schema states."""
     fields = SearchRequest.model_fields
     text = Field(min_length=1, max_length=limits.max_query, description=fields["query"].description)

@@ -57,13 +57,13 @@ class SearchService:
     def __init__(
         self,
         folder: Path | str,
-        limits: messages.Limits | None = None,
+        limits: messages.MessageLimits | None = None,
         threads: int | None = None,
         mode: str | None = None,
         log: SearchLog | None = None,
     ) -> None:
         self.folder = folder
-        self.limits = limits or messages.Limits()
+        self.limits = limits or messages.MessageLimits()
         self._threads = threads
         self._mode = mode
         self._log = log

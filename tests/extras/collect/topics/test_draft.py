@@ -10,7 +10,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.collect.topics.answer_candidates import Evidence
+from ragbench.extras.collect.topics.answer_candidates import SectionFinder
 from ragbench.extras.collect.topics.draft import DraftSpec, draft
 
 FILLER = " ".join(f"word{number}" for number in range(40))
@@ -80,7 +80,7 @@ def test_evidence_is_found_by_words_and_headings(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Pumps\n\nThey push water uphill.\n\n## Repair\n\nUse a wrench.\n")
     (tmp_path / "b.md").write_text("# Wrench sizes\n\nLarge and small.\n")
     (tmp_path / "c.md").write_text("# Lamps\n\nLight, no tools.\n")
-    evidence = Evidence(read_vault(tmp_path).documents)
+    evidence = SectionFinder(read_vault(tmp_path).documents)
     assert [passage.id for passage in evidence.find("wrenches", 3)] == ["b#wrench-sizes", "a#pumps/repair"]
     assert [passage.id for passage in evidence.find("repair of lamps", 1)] == ["c#lamps"]
     assert evidence.find("zebra", 3) == []

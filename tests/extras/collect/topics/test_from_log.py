@@ -10,7 +10,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect import search_log as log
-from ragbench.extras.collect.search_log import Search
+from ragbench.extras.collect.search_log import LoggedSearch
 from ragbench.extras.collect.topics import from_log
 from ragbench.extras.collect.topics.from_log import Clicks, LogSpec, choose, finder, proportional, rates
 
@@ -32,7 +32,7 @@ def test_log_columns_have_usual_names(tmp_path: Path) -> None:
     ]
     rows(tmp_path / "b.ndjson", {"q": "x y", "user": 7, "timestamp": 1767225600000, "results": ["a", "b"]})
     (search,) = log.read(tmp_path / "b.ndjson").searches
-    assert search == Search("x y", "7", 1767225600.0, ("a", "b"))
+    assert search == LoggedSearch("x y", "7", 1767225600.0, ("a", "b"))
 
 
 def test_log_click_belongs_to_latest_search_of_session(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_log_merges_spellings_and_counts_session_once(tmp_path: Path) -> None:
 
 
 def test_log_sample_has_quota_of_rare_queries() -> None:
-    searches = [Search(f"often {number}", count=number + 2) for number in range(40)]
-    searches += [Search(f"once {number}") for number in range(40)]
+    searches = [LoggedSearch(f"often {number}", count=number + 2) for number in range(40)]
+    searches += [LoggedSearch(f"once {number}") for number in range(40)]
     read = log.Log(tuple(searches), {})
     made = choose(read, LogSpec(limit=20, tail=0.25), nobody)
     assert sum(topic.type == "rare" for topic in made.topics) == 5 and len(made.topics) == 20
@@ -101,8 +101,11 @@ def test_proportional_draws_by_size() -> None:
 
 
 def test_rates_fall_with_rank() -> None:
-    searches = [Search("a", shown=("x", "y", "z"), clicked={"x"}, count=6)]
-    searches += [Search("b", shown=("x", "y", "z"), clicked={"z"}, count=3), Search("c", shown=("x",), count=1)]
+    searches = [LoggedSearch("a", shown=("x", "y", "z"), clicked={"x"}, count=6)]
+    searches += [
+        LoggedSearch("b", shown=("x", "y", "z"), clicked={"z"}, count=3),
+        LoggedSearch("c", shown=("x",), count=1),
+    ]
     # Opened 6 of 10, 0 of 9, 3 of 9; the last two pooled: 3 of 18.
     assert rates(searches).tolist() == pytest.approx([0.6, 1 / 6, 1 / 6])
 
@@ -110,8 +113,8 @@ def test_rates_fall_with_rank() -> None:
 def test_clicks_are_relevant_at_expected_rate() -> None:
     clicks = Clicks()
     by_rank = np.array([0.5, 0.1])
-    clicks.add(Search("q", shown=("first", "second"), clicked={"second"}, count=8), by_rank)
-    clicks.add(Search("q", shown=("first", "second"), clicked={"first"}, count=3), by_rank)
+    clicks.add(LoggedSearch("q", shown=("first", "second"), clicked={"second"}, count=8), by_rank)
+    clicks.add(LoggedSearch("q", shown=("first", "second"), clicked={"first"}, count=3), by_rank)
     assert clicks.expected == pytest.approx({"first": 5.5, "second": 1.1})
     assert clicks.relevant() == ["second"]  # 8 of 1.1; the first 3 of 5.5
     assert clicks.relevant(least=9) == []
@@ -127,7 +130,7 @@ def test_finder_finds_documents_by_names_of_logs(tmp_path: Path, name: str) -> N
 
 
 def test_log_keeps_similar_queries_in_one_split() -> None:
-    searches = tuple(Search(text) for text in ("rotate all api keys now", "rotate api keys now", "log in"))
+    searches = tuple(LoggedSearch(text) for text in ("rotate all api keys now", "rotate api keys now", "log in"))
     made = choose(log.Log(searches, {}), LogSpec(), nobody)
     groups = {topic.text: topic.group for topic in made.topics}
     assert groups["rotate api keys now"] == groups["rotate all api keys now"] != ""

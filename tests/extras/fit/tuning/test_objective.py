@@ -10,7 +10,7 @@ from ragbench.benchmark.benchmark import Topic
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.evaluation.measures import MEASURES, document_run, evaluate
 from ragbench.extras.fit.tuning.objective import (
-    Cost,
+    LatencyEstimate,
     Objective,
     TrainingValues,
     mean,
@@ -64,11 +64,13 @@ def test_objective_means_by_hand() -> None:
 
 
 def test_objective_guess_at_latency_by_hand() -> None:
-    cost = Cost(30.0, {"d": 10, "k": "a"}, {"d": ((5, 20.0), (10, 30.0), (30, 90.0)), "k": (("a", 30.0), ("b", 28.0))})
+    cost = LatencyEstimate(
+        30.0, {"d": 10, "k": "a"}, {"d": ((5, 20.0), (10, 30.0), (30, 90.0)), "k": (("a", 30.0), ("b", 28.0))}
+    )
     assert cost({"d": 10, "k": "a"}) == 30.0
     assert cost({"d": 20, "k": "b"}) == 58.0  # 30 + (60 - 30) + (28 - 30)
     assert cost({}) == 30.0
-    assert cost({"d": 20, "k": "b"}) == Cost(**json.loads(json.dumps(asdict(cost))))({"d": 20, "k": "b"})
+    assert cost({"d": 20, "k": "b"}) == LatencyEstimate(**json.loads(json.dumps(asdict(cost))))({"d": 20, "k": "b"})
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,14 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.config import composition
-from ragbench.extras.fit.tuning.space import Parameter, Space, overrides, space, tidy
+from ragbench.extras.fit.tuning.space import Space, TuneParameter, overrides, space, tidy
 
 
 def compose(words):
     return composition.compose(words)
 
 
-def of(*words: str) -> tuple[Space, dict[str, Parameter]]:
+def of(*words: str) -> tuple[Space, dict[str, TuneParameter]]:
     varied = space(compose(["tune.starts=[]", *words]), compose)
     return varied, {parameter.key: parameter for parameter in varied.parameters}
 
@@ -45,24 +45,24 @@ class Fixed:
 )
 def test_space_parameter_refuses_nonsense(node: dict, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        Parameter("x.y", **node)
+        TuneParameter("x.y", **node)
 
 
 def test_space_places_steps_and_kinds() -> None:
-    log = Parameter("x", low=1, high=100, log=True)
+    log = TuneParameter("x", low=1, high=100, log=True)
     assert (log.is_integer, log.normalized(10), log.normalized(1), log.normalized(100)) == (
         True,
         pytest.approx(0.5),
         0.0,
         1.0,
     )
-    stepped = Parameter("x", low=0.5, high=1.0, step=0.2)
+    stepped = TuneParameter("x", low=0.5, high=1.0, step=0.2)
     assert stepped.high == 0.9  # 0.5, 0.7, 0.9
     assert [stepped.contains(value) for value in (0.5, 0.7, 0.8, 0.9, 1.1)] == [True, True, False, True, False]
     assert stepped.normalized(0.7) == pytest.approx(0.5)
-    whole = Parameter("x", low=1, high=5)
+    whole = TuneParameter("x", low=1, high=5)
     assert whole.contains(3) and not whole.contains(2.5) and not whole.contains(6)
-    assert Parameter("x", choices=(False, True)).ends == (False, True)
+    assert TuneParameter("x", choices=(False, True)).ends == (False, True)
     assert tidy(0.123456) == 0.123 and tidy(123456) == 123456
 
 

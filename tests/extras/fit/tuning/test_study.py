@@ -9,19 +9,19 @@ from ragbench.base.errors import ResultsError
 from ragbench.config import composition
 from ragbench.config.overrides import word
 from ragbench.extras.fit.tuning import study
-from ragbench.extras.fit.tuning.objective import Cost, Objective
-from ragbench.extras.fit.tuning.space import SAMPLERS, Parameter, Space, spec_of
-from ragbench.extras.fit.tuning.study import Rules, Search, Trial
+from ragbench.extras.fit.tuning.objective import LatencyEstimate, Objective
+from ragbench.extras.fit.tuning.space import SAMPLERS, Space, TuneParameter, spec_of
+from ragbench.extras.fit.tuning.study import Rules, StudySpec, Trial
 
 QUALITY, SPEED = Objective("ndcg_at_10", "nDCG@10"), Objective("p95_ms", None)
 PARAMETERS = (
-    Parameter("s.x", low=0.0, high=1.0),
-    Parameter("s.y", low=0.0, high=1.0),
-    Parameter("s.depth", choices=(5, 10, 20), costly=True),
+    TuneParameter("s.x", low=0.0, high=1.0),
+    TuneParameter("s.y", low=0.0, high=1.0),
+    TuneParameter("s.depth", choices=(5, 10, 20), costly=True),
 )
 BASE = SimpleNamespace(config={"s": {"x": 0.5, "y": 0.5, "depth": 10}})
 SPACE = Space(PARAMETERS, {"": BASE}, {"": frozenset(parameter.key for parameter in PARAMETERS)})
-COST = Cost(20.0, {"s.depth": 10}, {"s.depth": ((5, 10.0), (10, 20.0), (20, 40.0))})
+COST = LatencyEstimate(20.0, {"s.depth": 10}, {"s.depth": ((5, 10.0), (10, 20.0), (20, 40.0))})
 
 
 def values(tried):
@@ -35,11 +35,11 @@ def rules(sampler: str = "tpe", objectives=(QUALITY,), **more) -> Rules:
 
 
 def searched(path: Path, made: Rules, n: int, stop: int | None = None, qids=frozenset({"a", "b"})) -> list[Trial]:
-    search = Search("all", qids, n)
+    search = StudySpec("all", qids, n)
     for trials in (stop, n):
         if trials is not None:
             opened = study.open_study(study.open_storage(path), search, made)
-            study.optimise(opened, Search("all", qids, trials), made, values)
+            study.optimise(opened, StudySpec("all", qids, trials), made, values)
     return study.trials_of(opened, SPACE)
 
 
@@ -107,7 +107,7 @@ def test_study_two_objectives_are_searched_together(tmp_path: Path) -> None:
 
 def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
     made = rules("random")
-    search = Search("all", None, 60)
+    search = StudySpec("all", None, 60)
     opened = study.open_study(study.open_storage(tmp_path / "journal.log"), search, made)
     study.optimise(opened, search, made, values)
     shares = study.importances(opened, made)["ndcg_at_10"]
@@ -128,7 +128,7 @@ def test_search_tries_an_interrupted_trial_again(sampler: str, stopped_at: int, 
             raise KeyboardInterrupt
         return values(tried)
 
-    search = Search("all", None, 30)
+    search = StudySpec("all", None, 30)
     opened = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules(sampler))
     with pytest.raises(KeyboardInterrupt):
         study.optimise(opened, search, rules(sampler), interrupted)

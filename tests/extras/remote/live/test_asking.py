@@ -7,7 +7,7 @@ import pytest
 
 from ragbench.base.errors import LiveError
 from ragbench.extras.remote.live import client
-from ragbench.extras.remote.live.client import LiveHit, RateLimitedClient, Reading, RequestFailed, fill_in, secret
+from ragbench.extras.remote.live.client import HitReading, LiveHit, RateLimitedClient, RequestFailed, fill_in, secret
 
 
 def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:
@@ -16,7 +16,7 @@ def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:
 
 
 def test_hits_are_read_where_the_expressions_say() -> None:
-    reading = Reading(hits="hits.hits", document="_source.path", text="_source.parts", score="_score")
+    reading = HitReading(hits="hits.hits", document="_source.path", text="_source.parts", score="_score")
     answer = {"hits": {"hits": [{"_source": {"path": "a", "parts": ["x", "y", None]}, "_score": 2}, {"_score": True}]}}
     assert reading.read(answer, 1) == [LiveHit("a", "", "x y", 2.0)]
     with pytest.raises(LiveError) as error:

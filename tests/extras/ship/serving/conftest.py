@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from ragbench.extras.ship.serving.http import create_app
-from ragbench.extras.ship.serving.messages import Limits
+from ragbench.extras.ship.serving.messages import MessageLimits
 from ragbench.extras.ship.serving.service import SearchService
 
 
@@ -27,7 +27,7 @@ def make_service(small_bundle: Path) -> Iterator[Callable[..., SearchService]]:
     services = []
 
     def make(folder: Path = small_bundle, **limits: Any) -> SearchService:
-        services.append(SearchService(folder, Limits(**limits)))
+        services.append(SearchService(folder, MessageLimits(**limits)))
         return services[-1]
 
     yield make

@@ -8,12 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.ship.serving.messages import REQUESTS, Limits, SearchFilters, request_type
+from ragbench.extras.ship.serving.messages import REQUESTS, MessageLimits, SearchFilters, request_type
 from ragbench.extras.ship.serving.tools import SearchTool
 from ragbench.search.stages.filters import FilterDocuments
 from tests.naming import naming
 
-REQUEST = request_type(Limits(max_top=5, max_query=20))
+REQUEST = request_type(MessageLimits(max_top=5, max_query=20))
 
 
 def test_search_filters_have_every_condition_of_the_stage() -> None:
@@ -70,7 +70,7 @@ def test_request_outside_the_limits_is_refused(body: dict, key: str, reason: str
 
 def test_request_examples_are_valid() -> None:
     for example in REQUESTS:
-        request = request_type(Limits()).model_validate(example)
+        request = request_type(MessageLimits()).model_validate(example)
         assert request.options().mode == example.get("mode")
 
 

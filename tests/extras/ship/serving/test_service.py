@@ -13,7 +13,7 @@ import pytest
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.serving import service as serving
-from ragbench.extras.ship.serving.messages import Limits, SearchRequest
+from ragbench.extras.ship.serving.messages import MessageLimits, SearchRequest
 from ragbench.extras.ship.serving.service import WAITING, SearchService
 from ragbench.search.engine.pipeline import Pipeline
 from tests.naming import naming
@@ -216,7 +216,7 @@ def test_unknown_mode_of_the_service_is_refused(small_bundle) -> None:
 )
 def test_limits_are_above_0_and_finite(name: str, value: float) -> None:
     with pytest.raises(ConfigError, check=naming(name)):
-        Limits(**{name: value})
+        MessageLimits(**{name: value})
 
 
 @pytest.fixture
