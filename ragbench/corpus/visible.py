@@ -28,7 +28,7 @@ _RARE = re.compile(
 )
 """A page without any of `_FREQUENT` and this is text as it stands."""
 _CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
-_DESTINATION = re.compile(r"(?<=\]\()[ \t]*<[^<>\n]*>")
+_DESTINATION = re.compile(r"(?<=\][(:])[ \t]*<[^<>\n]*>")
 _PLUG_IN_DATA = frozenset({"dataview", "dataviewjs", "tasks", "compressed-json"})  # code fences of Obsidian's plug-ins
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
@@ -57,10 +57,12 @@ _ENTROPY = 4.0  # bits a character, for signs of base64: it has about 6, words j
 _ENTROPY_HEXADECIMAL = 3.5  # of 4
 
 _COMPONENT = re.compile(rf"<[A-Z][\w.]*(?:[^<>{{}}\"']|\"[^\"]*\"|'[^']*'|{_BRACES})*>")
-_TAG = re.compile(rf"{_COMPONENT.pattern}|{HTML_OPEN_CLOSE_TAG_STR[1:]}|</?>")
+_CROWDED = r"<[a-z][\w-]*\s+(?:[\w:-]+=(?:\"[^\"]*\"|'[^']*')\s*)+/?>"  # no blank between attributes
+_TAG = re.compile(rf"{_COMPONENT.pattern}|{HTML_OPEN_CLOSE_TAG_STR[1:]}|{_CROWDED}|</?>")
 _NAME = re.compile(r"</?([\w.-]+)(?=[\s/>])")
 _HREF = re.compile(r"\shref\s*=\s*[\"']((?![a-zA-Z][\w+.-]*:|//|#)[^\"'\s]+)", re.IGNORECASE)
 _NEVER_SHOWN = re.compile("template|svg|noscript|head|iframe|canvas")
+_ESCAPED = re.compile(r"\\([_|/])")  # signs that people escape in markdown, hardly in HTML
 _HIDDEN = re.compile(r"\shidden(?=[\s>/=])|display:\s*none", re.IGNORECASE)
 _VOID = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr")
 _BLOCK = re.compile(
@@ -108,12 +110,15 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     tokens, _ = blocks_of(text, mdx)
     edits = [Edit(starts[begin], starts[end], "", "module") for begin, end in module_lines(text, tokens, mdx)]
     code = [(edit.start, edit.end) for edit in edits]
+    tables = 0  # open in HTML, where no line is code
     for token in tokens:
-        if token.map and token.type in ("fence", "code_block"):
+        if token.type == "html_block" or (tables > 0 and token.type == "code_block"):
+            tables += token.content.count("<table") - token.content.count("</table")
+        if token.map and (token.type == "fence" or (token.type == "code_block" and tables <= 0)):
             code.append((starts[token.map[0]], starts[token.map[1]]))
             if token.info.strip().partition(" ")[0].lower() in _PLUG_IN_DATA:
                 edits.append(Edit(*code[-1], "", "plug-in-data"))
-        elif token.map and token.type == "html_block" and not mdx:
+        elif token.map and token.type in ("html_block", "code_block") and not mdx:
             # No line of HTML is markdown: not what is indented, nor what begins with a sign of a heading or fence. The
             # margin of the first line is that of the admonition or list around it.
             lines = list(_MARGIN.finditer(text, starts[token.map[0]], starts[token.map[1]]))
@@ -142,7 +147,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             edits.append(Edit(*match.span(), becomes(written), kind))
             spans.append(match.span())
         masked = _masked(masked, spans) if spans else masked
-    if "](" in masked:
+    if "](" in masked or "]:" in masked:
         masked = _masked(masked, (match.span() for match in _DESTINATION.finditer(masked)))
     return edits, masked
 
@@ -261,6 +266,10 @@ class _Element:
     rows: list[list[str]] = field(default_factory=list)
     has_header: bool = False
 
+    def has_words_of(self, inner: str) -> bool:
+        """Whether all the words in a table are in its cells."""
+        return len(inner.split()) <= sum(len(cell.split()) for row in self.rows for cell in row)
+
 
 class _Tags:
     """Replaces tags, in order, and merges the edits that were made before."""
@@ -311,7 +320,7 @@ class _Tags:
             shown = html.unescape(attributes.get("alt", ""))
         elif name == "li" and not self._line_before(start):
             shown = "- "
-        elif _BLOCK.fullmatch(name) and self._line_before(start):
+        elif (_BLOCK.fullmatch(name) and self._line_before(start)) or self._text.endswith("</span>", 0, start):
             shown = " "
         if component and shown:
             shown = f"{' ' if self._line_before(start) else ''}{shown} "
@@ -343,16 +352,21 @@ class _Tags:
             table.rows = table.rows or [[]]
             table.has_header |= name == "th" and len(table.rows) == 1
             table.rows[-1].append(in_line.replace("|", "\\|"))
-        elif name == "table" and element.rows and not table and "```" not in inner:
+        elif name == "table" and element.rows and not table and "```" not in inner and element.has_words_of(inner):
             before = "\n" if self._line_before(element.start) else ""
             self._replace(element.start, end, before + _table(element))
         elif name == "pre":
             code = html.unescape(re.sub(r"<[^<>\n]*>", "", self._text[element.end : start]))
             self._replace(element.start, end, "\n".join(f"    {line}".rstrip() for line in code.split("\n")))
         elif name == "code" and in_line and "`" not in inner and "\n" not in inner:
-            self._replace(element.start, end, f"`{html.unescape(inner)}`")
+            self._replace(element.start, end, f"`{self._code(inner, start)}`")
         elif name == "a" and in_line and not re.search(r"[\[\]\n]", inner) and (href := _HREF.search(element.tag)):
             self._replace(element.start, end, f"[{in_line}]({href[1]})")
+
+    def _code(self, inner: str, position: int) -> str:
+        """What `<code>` shows, as code of markdown; in a row of a table a bar is escaped."""
+        code = html.unescape(_ESCAPED.sub(r"\1", inner))
+        return code.replace("|", "\\|") if self._line_before(position).startswith("|") else code
 
     def _line_before(self, position: int) -> str:
         """What is shown of the line before a position, empty if that is blank."""

@@ -44,6 +44,14 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("Text. ^a1b2c3\n\nMore", "Text.\n\nMore"),
         ("```dataview\nLIST\n```\nx", "\n\n\nx"),
         ("## Day {#daytime}", "## Day"),
+        ("<span>a</span><span>b</span>", "a b"),
+        ('<iframe class="x"src="https://x.org"></iframe>a', "a"),
+        (r"<code>a\_b</code>", "`a_b`"),
+        ("| <code>a &vert; b</code> |", r"| `a \| b` |"),
+        (
+            "<table>\n<tr><td>a</td><td>\n\n    b\n\n    </td></tr>\n</table>",
+            "|  |  |\n| --- | --- |\n| a | b |\n\n\n\n",
+        ),
     ],
 )
 def test_visible_text_of_a_construct(written: str, text: str) -> None:
@@ -60,6 +68,7 @@ def test_visible_text_of_a_construct(written: str, text: str) -> None:
         "use the <script> tag"[:7] + "`<script>` tag",
         "C:\\temp%d and 100% or 50%",
         "[x](<a b.md>)",
+        "[note]: <> (shown nowhere)",
     ],
 )
 def test_visible_keeps_code_and_plain_text(written: str) -> None:
