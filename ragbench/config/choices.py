@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -166,7 +167,13 @@ class Choices:
 
     def option(self, group: str, name: str) -> Choice:
         """An option with every key."""
-        return _option(group, name, self.version)
+        file = hydra_api.files(group, name)
+        shipped = file is None or file.is_relative_to(hydra_api.folders()[0])
+        return _option(group, name, file, self._shipped if shipped else self.version)
+
+    @cached_property
+    def _shipped(self) -> object:
+        return hydra_api.places(shipped=True)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -270,27 +277,25 @@ _choices = lru_cache(maxsize=4)(Choices)
 
 
 @lru_cache(maxsize=1024)
-def _option(group: str, name: str, version: object) -> Choice:
-    package, node = _composed_option(group, name)
+def _option(group: str, name: str, file: Path | None, version: object) -> Choice:
+    package, node = _composed_option(group, name, file)
     declared = [choice for choice in options.options() if (choice.group, choice.name) == (group, name)]
-    file = hydra_api.files(group, name)
     abouts = [choice.about for choice in declared if choice.about] or [summary(choice.target) for choice in declared]
     about = comment_above(file) if file else next(iter(abouts), "Off.")
     return Choice(name, about, package, node)
 
 
-def _composed_option(group: str, name: str) -> tuple[str, DictConfig]:
+def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, DictConfig]:
     """The package of an option and what is below it."""
     from omegaconf import OmegaConf
 
     declared = (choice.package for choice in options.options() if choice.group == group)
     package = next(declared, group)
-    file = hydra_api.files(group, name)
     if file is None:
         return package, OmegaConf.create(store.node(group, name))
     if not file.is_relative_to(hydra_api.folders()[0]):  # of a project, which has no list of defaults
         return package, OmegaConf.create(read_yaml_file(file))
-    node: Any = hydra_api.compose(name=f"{group}/{name}")[0]
+    node: Any = hydra_api.compose(name=f"{group}/{name}", shipped=True)[0]
     for part in package.split("."):
         node = node.get(part) if node is not None else None
     return package, OmegaConf.create({}) if node is None else node

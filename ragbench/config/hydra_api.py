@@ -34,13 +34,15 @@ _LOCK = threading.RLock()
 _Version = tuple[tuple[str, int, int], ...]
 
 
-def compose(choices: Sequence[str] = (), name: str = CONFIG) -> tuple[DictConfig, Mapping[str, Any]]:
+def compose(
+    choices: Sequence[str] = (), name: str = CONFIG, *, shipped: bool = False
+) -> tuple[DictConfig, Mapping[str, Any]]:
     """What Hydra composes for choices such as `p6=on`, not resolved, and by group the chosen option.
 
-    `name` is the file that it begins with, below the folder of the configuration. Raises ConfigError for a file that
-    cannot be composed.
+    `name` is the file that it begins with, below the folder of the configuration; with `shipped` no other folder is
+    read. Raises ConfigError for a file that cannot be composed.
     """
-    config, chosen = _composed(name, tuple(choices), *places())
+    config, chosen = _composed(name, tuple(choices), *places(shipped=shipped))
     return copy.deepcopy(config), chosen
 
 
@@ -112,9 +114,9 @@ class _Options:
         return list(groups().get(group_name, ()))
 
 
-def places() -> tuple[tuple[Path, ...], _Version, int]:
-    """The folders, and what changes when one of their files or a registered class does."""
-    all_folders = folders()
+def places(*, shipped: bool = False) -> tuple[tuple[Path, ...], _Version, int]:
+    """The folders, or that of ragbench alone, and what changes when one of their files or a registered class does."""
+    all_folders = folders()[:1] if shipped else folders()
     stats = [(path, path.stat()) for folder in all_folders for path in sorted(folder.rglob("*.yaml"))]
     version = tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats)
     return all_folders, version, store.register()

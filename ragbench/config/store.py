@@ -36,11 +36,20 @@ def register() -> int:
     """
     declared = _declared()
     if new := set(declared) - _registered:
+        _share()
         for group in {choice.group for choice in new}:
             _store_group(group, [choice for choice in declared if choice.group == group])
         _store(None, SECTIONS, _sections(), None)
         _registered.update(new)
     return hash(declared)
+
+
+def _share() -> None:
+    """Let the copy that Hydra makes of its store for each composition be the store, whose nodes it copies anyway."""
+    from hydra.core.config_store import ConfigStore
+
+    store: Any = ConfigStore.instance()
+    store.__deepcopy__ = lambda memo: store
 
 
 def _declared() -> tuple[Option, ...]:

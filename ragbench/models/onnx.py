@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -110,29 +110,32 @@ class OnnxGraph:
         _ = self.tokenizer  # which compares the digests of all files
         with self._loading:
             if self._loaded is None:
-                self._loaded = self._session(self.folder.graph)
+                state = self.folder.graph.stat()
+                self._loaded = _session(self.folder.graph, self.exact, (state.st_size, state.st_mtime_ns))
             return self._loaded
 
-    def _session(self, path: Path) -> InferenceSession:
-        import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 3
-        exact = self.exact and is_quantised(path)
-        try:
-            graph = dequantised(path.read_bytes()) if exact else str(path)
-            session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        except Exception as reason:
-            raise ModelError(f"model {path} cannot be loaded ({one_line(reason)}): replace the file") from reason
-        names = {node.name for node in session.get_inputs()}
-        if "input_ids" not in names or not names <= _KNOWN_INPUTS:
-            raise ModelError(
-                f"model {path} has the inputs {', '.join(sorted(names))}: "
-                f"use one whose inputs are among {', '.join(sorted(_KNOWN_INPUTS))}"
-            )
-        return session
+@lru_cache(maxsize=8)
+def _session(path: Path, exact: bool, state: tuple[int, int]) -> InferenceSession:
+    """The session of a graph, read once in a process while `state`, the size and time of the file, is the same."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    try:
+        graph = dequantised(path.read_bytes()) if exact and is_quantised(path) else str(path)
+        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as reason:
+        raise ModelError(f"model {path} cannot be loaded ({one_line(reason)}): replace the file") from reason
+    names = {node.name for node in session.get_inputs()}
+    if "input_ids" not in names or not names <= _KNOWN_INPUTS:
+        raise ModelError(
+            f"model {path} has the inputs {', '.join(sorted(names))}: "
+            f"use one whose inputs are among {', '.join(sorted(_KNOWN_INPUTS))}"
+        )
+    return session
 
 
 class OnnxEncoder(UnbatchedEncoder):
