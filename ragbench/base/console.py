@@ -142,7 +142,6 @@ def next_command(arguments: str) -> None:
 
 
 PROGRESS = "RAGBENCH_PROGRESS"
-
 """The environment variable that asks, with the value `lines`, for progress as lines of JSON on standard error."""
 
 
@@ -343,11 +342,9 @@ def latex(frame: pd.DataFrame) -> str:
 
 
 _BEAT = 20.0
-
 """Seconds after which a pipe gets another line: half a minute is the longest silence."""
 
 _OFTEN = 0.2
-
 """Seconds between two changes of what is drawn."""
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Report = Callable[[str, int, int], None]
-
 """Called with the name of a task, the rows done, and all rows."""
 
 _WINDOW = 60.0

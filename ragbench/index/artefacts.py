@@ -35,7 +35,6 @@ _ORIGINS = {"shipped": "came with ragbench", "cache": "from the cache"}
 _BLOCK_BYTES = 4 * 2**20
 
 _BLOCKS_READ = 64
-
 """Blocks of large files that are read when an artefact is opened: 256 MiB."""
 
 
@@ -109,7 +108,6 @@ def _block_digest(path: Path, number: int) -> str:
 
 
 Build = Callable[[Path], Mapping[str, Any] | None]
-
 """Fills an empty folder; may return what happened in this build, for the manifest."""
 
 

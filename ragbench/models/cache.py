@@ -86,7 +86,6 @@ class WrappedEncoder(_Wrapper):
 
 
 TABLES = ("embeddings", "scores", "answers")
-
 """The caches; each is a file of this name in the folder of the caches."""
 
 # Vectors computed between two writes: a killed run loses at most these.

@@ -249,7 +249,6 @@ _FAMILIES: Sequence[tuple[str, _Prefixes]] = (
     (r"arctic-embed|mxbai-embed|uae-large", _Prefixes(_SEARCHING)),
     (r"embeddinggemma", _Prefixes("task: search result | query: ", "title: none | text: ")),
 )
-
 """(pattern of the model's name in lower case without the owner, prefixes); the first match counts. gte, bge-m3, MiniLM
 and mpnet need no prefixes."""
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ragbench.base.errors import ModelError
 
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
-
 """What counts as a token for a model without a tokenizer."""
 
 
