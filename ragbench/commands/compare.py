@@ -42,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read, judge, print."""
-    from ragbench.config.benchmark import load
     from ragbench.evidence import best_arm
     from ragbench.evidence.policy import Policy
     from ragbench.evidence.table import table
@@ -58,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
         sources,
         split=arguments.split,
         measure=arguments.measure,
-        benchmark=load(settings.config) if configured else None,
+        benchmark=settings.benchmark() if configured else None,
         policy=Policy.of(settings.config),
     )
     gathered, exploratory = _recorded(gathered)

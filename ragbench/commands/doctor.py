@@ -150,9 +150,8 @@ def _cross_encoder() -> str:
 
 
 def _benchmark(overrides: list[str]) -> str:
-    from ragbench.config.benchmark import load
 
-    benchmark = load(_composed(overrides).config)
+    benchmark = _composed(overrides).benchmark()
     return (
         f"{benchmark.name}: {counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
     )

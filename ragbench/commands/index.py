@@ -44,10 +44,9 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.list:
         artefacts = list(ArtefactStore(settings.index_folder).list())
     else:
-        from ragbench.benchmark.load import load
         from ragbench.config.arm_builder import ArmBuilder
 
-        benchmark = load(settings.config["data"], topics=False)
+        benchmark = settings.data()
         with console.progress(arguments.quiet or arguments.json):
             builder = ArmBuilder.of(settings, benchmark)
             (arm,) = builder.arms([settings])

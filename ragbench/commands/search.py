@@ -95,11 +95,10 @@ def main(arguments: argparse.Namespace) -> int:
         settings = [arm.with_values({"hyde.text": arguments.hypothesis}).check() for arm in settings]
     if any(arm.pipeline.recorded for arm in settings):
         raise ConfigError("a run file answers only the topics in it: measure it with ragbench run live=trec")
-    from ragbench.benchmark.load import load
     from ragbench.config.arm_builder import ArmBuilder
     from ragbench.search.engine.answer import answer, as_mapping, show
 
-    benchmark = load(settings[0].config["data"], topics=False)
+    benchmark = settings[0].data()
     if arguments.source:
         return _show_source(benchmark, settings[0].config["data"], arguments)
     with console.progress(arguments.quiet or arguments.json or arguments.xml or arguments.max_tokens):

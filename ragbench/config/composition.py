@@ -11,6 +11,8 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import options, registry
@@ -18,13 +20,16 @@ from ragbench.base.bounds import Refused, check_field, shown
 from ragbench.base.build import SOURCES, TARGET, build, flat, value_at
 from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import plain
 from ragbench.base.options import OFF, sections
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.benchmark import load
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.permissions import trusting
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import choices as config_choices
 from ragbench.config import hydra_api, project, store
+from ragbench.config.benchmark import GIVEN
 from ragbench.config.choices import Choices
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import (
@@ -33,6 +38,7 @@ from ragbench.config.overrides import (
     key_of,
     section_of,
     why_not_plain,
+    word,
 )
 from ragbench.config.registry import make
 from ragbench.config.sections import Basics
@@ -50,6 +56,7 @@ _MEASUREMENT_KEYS = {
 _STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
 _MOST_ARMS = 1024
+_DATA_PATHS = ("corpus", "folder", "queries", "qrels")
 _FITTED = ("calibration", "ranker")
 """Groups to which a project can add options: what `ragbench fit --write` writes."""
 
@@ -86,6 +93,40 @@ def compose_alone(overrides: Sequence[str]) -> Settings:
     """The settings for words without those of a project file."""
     known = config_choices.read()
     return _compose_settings(canonical(overrides, known), set(), known)
+
+
+def recorder(benchmark: Benchmark) -> Callable[[Settings], Settings]:
+    """A function that gives settings the data of a benchmark that a script hands over, also among their overrides."""
+    source = benchmark.source
+    if source is None:
+        nodes = {"data": {"loader": load.MEMORY, "name": benchmark.name}, "topics": {"kind": GIVEN}}
+        overrides = ["data=native", "data.corpus=FOLDER/corpus", "data.qrels=FOLDER/qrels"]  # of `save_benchmark`
+    else:
+        overrides = _words_of(source)
+        config = compose_alone(overrides).config
+        nodes = {key: config[key] for key in ("data", "topics")}
+
+    def record(settings: Settings) -> Settings:
+        kept_overrides = [override for override in settings.overrides if section_of(override) not in nodes]
+        return replace(settings, config={**settings.config, **nodes}, overrides=(*kept_overrides, *overrides))
+
+    return record
+
+
+def _words_of(source: Mapping[str, Any]) -> list[str]:
+    """The overrides that read what `source` describes, with absolute paths and without defaults."""
+    overrides = [f"data={source['data']['loader']}"]
+    if "topics" in source or project.find() is not None:
+        overrides.append(f"topics={source.get('topics', {}).get('kind', GIVEN)}")
+    defaults = compose_alone(overrides).config
+    for key, value in ((f"{section}.{key}", value) for section in source for key, value in source[section].items()):
+        section, _, name = key.partition(".")
+        if name in _DATA_PATHS and isinstance(value, (str, Path)) and Path(value).expanduser().exists():
+            value = Path(value).expanduser().absolute()
+        value = plain(value)
+        if name not in ("loader", "kind") and value is not None and value != plain(defaults[section][name]):
+            overrides.append(word(key, value))
+    return overrides
 
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
@@ -195,14 +236,14 @@ def _compose_settings(
     config, choices = hydra_api.compose(chosen)
     for override in values:
         _set(config, override, known)
-    plain = _resolved(config, overrides)
+    values_by_key = _resolved(config, overrides)
     for group in _turned_off(overrides) & set(known.by_group):
         if choices.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
-            plain[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
-    plain = _with_added_stages(plain, known)
-    settings = Settings(_arm_name(plain, overrides, varying), plain, tuple(overrides))
+            values_by_key[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
+    values_by_key = _with_added_stages(values_by_key, known)
+    settings = Settings(_arm_name(values_by_key, overrides, varying), values_by_key, tuple(overrides))
     try:
-        _check(plain, known, choices)
+        _check(values_by_key, known, choices)
         inspect(settings)
         return settings.check()
     except Refused as refusal:
@@ -217,9 +258,11 @@ def _check_own_files() -> None:
     for path in (path for folder in hydra_api.folders()[1:] for path in sorted(folder.rglob("*.yaml"))):
         text, content = path.read_text(encoding="utf-8", errors="replace"), read_yaml_file(path)
         target = content.get(TARGET) if isinstance(content, dict) else None
-        plain = path.parent.name in _FITTED and "@package" not in text and "${" not in text and "defaults:" not in text
-        if not plain or options.named(str(target)) is None:
-            what = f"has the class {target}" if plain and target else "is not what ragbench fit writes"
+        is_plain = (
+            path.parent.name in _FITTED and "@package" not in text and "${" not in text and "defaults:" not in text
+        )
+        if not is_plain or options.named(str(target)) is None:
+            what = f"has the class {target}" if is_plain and target else "is not what ragbench fit writes"
             raise ConfigError(f"{short_path(path)} {what}: read it, then add --trust if you agree, or remove it")
 
 

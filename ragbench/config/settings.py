@@ -11,6 +11,9 @@ from typing import Any
 from ragbench.base import locations
 from ragbench.base.build import active, build, value_at
 from ragbench.base.errors import ConfigError
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.load import load as load_data
+from ragbench.config.benchmark import load
 from ragbench.config.registry import make
 from ragbench.config.sections import CacheSpec, ExecutionSpec
 from ragbench.evaluation import measures
@@ -61,6 +64,19 @@ class Settings:
             vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
             sources=tuple(sorted((source, index) for source, index in indexes if index is not None)),
         )
+
+    def benchmark(self) -> Benchmark:
+        """The benchmark that `data` and `topics` name, read now. Raises as `ragbench.config.benchmark.load`."""
+        return load(self.config)
+
+    def data(self) -> Benchmark:
+        """The benchmark of `data` with its documents alone, read now."""
+        return load_data(self.config["data"], topics=False)
+
+    @property
+    def tracked(self) -> bool:
+        """Whether runs go to MLflow."""
+        return bool(self.config["tracking"]["enabled"])
 
     @cached_property
     def latency(self) -> LatencySpec:

@@ -9,7 +9,6 @@ from ragbench.base.errors import ResultsError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import LATENCY
 from ragbench.experiment import steps
@@ -71,7 +70,7 @@ def remeasure_latency(
         )
         for name in names
     ]
-    benchmark = load(settings[0].config) if benchmark is None else benchmark
+    benchmark = settings[0].benchmark() if benchmark is None else benchmark
     if benchmark.digest != record["benchmark"]["digest"]:
         raise ResultsError(f"the data of {finished.folder} has changed since: measure it again with ragbench run")
     builder = ArmBuilder.of(settings[0], benchmark)

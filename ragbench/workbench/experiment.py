@@ -25,7 +25,6 @@ from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import choices, composition, project
 from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.benchmark import load, recorder
 from ragbench.config.function_stage import FunctionStage
 from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import Settings
@@ -211,12 +210,12 @@ class Experiment:
     @cached_property
     def benchmark(self) -> Benchmark:
         """The benchmark that was given, else the one that `data` names, read when first asked for."""
-        return load(self.settings[0].config) if self.given is None else self.given
+        return self.settings[0].benchmark() if self.given is None else self.given
 
     @cached_property
     def settings_to_measure(self) -> tuple[Settings, ...]:
         """The settings with the benchmark and the topics that are measured."""
-        record = (lambda settings: settings) if self.given is None else recorder(self.given)
+        record = (lambda settings: settings) if self.given is None else composition.recorder(self.given)
         settings = tuple(map(record, self.settings))
         if not self.explores:
             return settings
@@ -262,7 +261,7 @@ class Experiment:
         from ragbench.experiment.run import run
 
         shared = self.settings[0]
-        if shared.config["tracking"]["enabled"]:
+        if shared.tracked:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in first_lines(shared, has_benchmark=self.given is not None):
@@ -303,7 +302,7 @@ class Experiment:
                 results.report()
             except (RagbenchError, OSError) as error:
                 _LOG.warning(f"the report could not be written ({error}); results are kept: ragbench report makes it")
-        if self.settings[0].config["tracking"]["enabled"]:
+        if self.settings[0].tracked:
             run_id = tracking.log(tracking.target_of(self.settings[0]), results.folder)
             results = dataclasses.replace(results, tracking_run=run_id)
         return results

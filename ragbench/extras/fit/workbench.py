@@ -55,22 +55,21 @@ def tune(
 
 def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark | None) -> Tuning:
     from ragbench import tracking
-    from ragbench.config.benchmark import load, recorder
     from ragbench.extras.fit.tuning.objective import searchable
     from ragbench.report import html
 
     def compose(overrides: Sequence[str]) -> Settings:
         return record(composition.compose(overrides))
 
-    record = (lambda settings: settings) if benchmark is None else recorder(benchmark)
+    record = (lambda settings: settings) if benchmark is None else composition.recorder(benchmark)
     base = compose(overrides)
     if starts:
         base = compose([*overrides, word("tune.starts", [*spec_of(base).starts, *starts])])
     rules = search.rules_of(base, compose)
-    tracked = bool(base.config["tracking"]["enabled"])
+    tracked = base.tracked
     if tracked:
         tracking.check(tracking.target_of(base))
-    whole = benchmark or load(base.config)
+    whole = benchmark or base.benchmark()
     train, held_out = searchable(whole)
     for sentence in experiment.first_lines(base, has_benchmark=benchmark is not None):
         _LOG.info(sentence)

@@ -33,7 +33,6 @@ from ragbench.base.fingerprint import plain, text_digest
 from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.load import load
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.yaml import read_yaml
@@ -191,7 +190,7 @@ def _unmasked(measured: MeasuredArm, replayed: _Served) -> _Served:
     """The same over the whole documents, where the run masked the sources of its queries."""
     if not any(topic.masked for topic in replayed.benchmark.topics):
         return replayed
-    whole = load(measured.settings.config["data"], topics=False)
+    whole = measured.settings.data()
     benchmark = replace(whole, topics=replayed.benchmark.topics)
     arm = _prepared_arm(measured, benchmark)
     states = arm.pipeline([state.query for state in replayed.states], arm.index)

@@ -21,7 +21,6 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.types import Hit
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import write_atomically
-from ragbench.benchmark.load import load
 from ragbench.boundary.json import read_json_lines
 from ragbench.boundary.paths import inside
 from ragbench.config import choices
@@ -116,7 +115,7 @@ class Searching:
             settings = compose([*self.words, *split(overrides)])
             key = digest(settings.config["data"])
             if key not in self._benchmarks:
-                self._benchmarks[key] = load(settings.config["data"], topics=False)
+                self._benchmarks[key] = settings.data()
             (arm,) = ArmBuilder.of(settings, self._benchmarks[key]).arms([settings])
             arm.index.prepare(arm.pipeline.needs | {"facets"})
             answer(_WARM_UP, arm.pipeline, arm.index, 1)  # so that loading does not count as time of a stage

@@ -29,11 +29,10 @@ def main(arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     from ragbench.config import composition, project
-    from ragbench.config.benchmark import load
     from ragbench.extras.collect.check import check
 
     settings = composition.compose(arguments.overrides)
-    benchmark = load(settings.config)
+    benchmark = settings.benchmark()
     for warning in benchmark.warnings:
         _LOG.warning(warning)
     findings = check(benchmark)

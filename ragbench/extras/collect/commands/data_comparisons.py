@@ -26,10 +26,9 @@ def main(arguments: argparse.Namespace) -> int:
 
     from ragbench.base import locations
     from ragbench.config import composition
-    from ragbench.config.benchmark import load
     from ragbench.results import comparisons
 
-    benchmark = load(composition.compose(arguments.overrides).config)
+    benchmark = composition.compose(arguments.overrides).benchmark()
     rows = [
         (
             number,

@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Load the benchmark and count its queries."""
     from ragbench.config import composition
-    from ragbench.config.benchmark import load
     from ragbench.extras.collect.topics.collected import count_by_type
 
     for word in arguments.overrides:
@@ -44,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
             raise ConfigError(
                 f"ragbench topics has no sub-command '{word[:60]}'{did_you_mean(word, WORDS['topics'], 'sub-commands')}"
             )
-    benchmark = load(composition.compose(arguments.overrides).config)
+    benchmark = composition.compose(arguments.overrides).benchmark()
     table = count_by_type(benchmark.topics)
     if arguments.json:
         console.print_json(table)

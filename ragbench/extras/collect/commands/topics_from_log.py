@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the log, sample queries, write them."""
-    from ragbench.benchmark.load import load
     from ragbench.config import composition
     from ragbench.extras.collect import search_log
     from ragbench.extras.collect.topics import from_log
@@ -64,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
         )
     log = search_log.read(arguments.file)
-    documents = load(settings.config["data"], topics=False).documents if log.has_clicks else ()
+    documents = settings.data().documents if log.has_clicks else ()
     topics = from_log.choose(log, spec, from_log.finder(documents))
     n_topics, n_queries = counted(len(topics.topics), "topic"), counted(topics.queries, "query")
     write_and_print(topics, f"{n_topics} of {n_queries} in {topics.searches} searches", arguments)

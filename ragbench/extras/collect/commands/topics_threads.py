@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the threads, choose questions, write them with a sheet to review."""
     from ragbench.benchmark.lines import write_atomically
-    from ragbench.benchmark.load import load
     from ragbench.config import composition
     from ragbench.extras.collect.topics import threads
     from ragbench.extras.collect.topics.collected import require_new
@@ -55,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     require_new(path, replace=arguments.replace)
     issue_threads = threads.read(arguments.file)
     moved = threads.read_redirects(arguments.redirects) if arguments.redirects else {}
-    pages = threads.Pages(load(settings.config["data"], topics=False).documents, arguments.site, moved)
+    pages = threads.Pages(settings.data().documents, arguments.site, moved)
     topics = threads.choose(issue_threads, pages, spec)
     if all(topic.type == threads.NAMED for topic in topics.topics):
         raise BenchmarkError(

@@ -61,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Fit on the train split, compare by cross-validation, print or write."""
     from ragbench.config import composition
-    from ragbench.config.benchmark import load
     from ragbench.extras.fit import training
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.search.stages.stage import Retriever
@@ -77,7 +76,7 @@ def main(arguments: argparse.Namespace) -> int:
     sources = [stage.source for _, stage in stages if isinstance(stage, Retriever)]
     if arguments.best_of is not None and arguments.best_of not in sources:
         raise ConfigError(f"--best-of cannot be '{arguments.best_of}'{did_you_mean(arguments.best_of, sources)}")
-    benchmark = load(settings.config)
+    benchmark = settings.benchmark()
     with console.progress(arguments.quiet or arguments.json):
         position = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
         if position is None:

@@ -61,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Train on the queries of one collection, from the configured or the fused ranking, and report the gain."""
     from ragbench.config import composition
-    from ragbench.config.benchmark import load
     from ragbench.extras.fit import ranker, training
     from ragbench.search.stages.rank import Rank
 
@@ -71,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
         options = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds", "recency")}
         chosen = {name: value for name, value in options.items() if value is not None}
         spec = ranker.Spec(**chosen, seed=int(settings.config["seed"]))
-    benchmark = load(settings.config)
+    benchmark = settings.benchmark()
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json):
         arm = ranker.arm(settings, benchmark)

@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Simulate the policies and print the table; JSON also has the values of each query."""
-    from ragbench.benchmark.load import load
     from ragbench.benchmark.split import TRAIN, has_halves
     from ragbench.config import composition
     from ragbench.config.arm_builder import ArmBuilder
@@ -65,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             "synthetic queries occur in the documents, where grep would find them: add topics=given data.queries=FILE"
         )
-    benchmark = load(settings[0].config["data"])
+    benchmark = settings[0].benchmark()
     split_given = any(override.startswith("split=") for override in arguments.overrides)
     split = settings[0].split if split_given or not has_halves(benchmark.topics) else TRAIN
     vault = AgentVault.of(benchmark)
