@@ -8,6 +8,7 @@ import os
 import re
 import sqlite3
 import sys
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -22,9 +23,9 @@ OUTER = "()[]{}<>\"'`.,;:!?*_~|/\\=\u201c\u201d\u2018\u2019\u2026"
 
 
 def terms_of(db, text):
-    """The terms of a query: each word as it stands, in lower case, or by its parts."""
+    """The terms of a query: each word with composed letters, as it stands, in lower case, or by its parts."""
     found = Counter()
-    for word in (run.strip(OUTER) for run in text.split()):
+    for word in (run.strip(OUTER) for run in unicodedata.normalize("NFC", text).split()):
         parts = [part.lower() for part in re.findall(r"[^\W_]+", word)]
         whole = [form for form in (word, word.lower()) if _look_up(db, form) is not None][:1]
         for form in whole or parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,16 @@ from typing import Any
 from ragbench.base.files import draft_of, remove_abandoned
 from ragbench.base.fingerprint import digest
 from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.searched import normalised
 from ragbench.extras.engines.plan import SearchPlan
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
-from ragbench.index.texts import lexical_rows
+from ragbench.index.texts import Unit, lexical_rows
 
 
 @dataclass(frozen=True)
 class ChunkRow:
-    """A chunk: its place in its file, its text, the texts of its fields, and what is embedded for it."""
+    """A chunk: its place in its file, its text, the normalised texts of its fields, and what is embedded for it."""
 
     chunk_id: str
     headings: tuple[str, ...]
@@ -52,8 +54,8 @@ def rows(index: Index, plan: SearchPlan) -> Iterator[DocumentRow]:
     table, facets, modified = index.chunks, index.facets, index.modified
     names = [name for name, _ in plan.words.weights] if plan.words else []
     wholes = [name for name, _ in plan.wholes.weights] if plan.wholes else []
-    of_chunks = lexical_rows(table, names) if names else ({} for _ in range(table.n_retrievable))
-    of_documents = lexical_rows(table, wholes, "document") if wholes else ({} for _ in range(table.n_documents))
+    of_chunks = _fields(table, names, "chunk") if names else ({} for _ in range(table.n_retrievable))
+    of_documents = _fields(table, wholes, "document") if wholes else ({} for _ in range(table.n_documents))
     passages = index.spec.passage.passages(table) if "dense" in plan.depths else [""] * table.n_retrievable
     for row, fields in enumerate(of_documents):
         first, stop = table.chunks_of(row)
@@ -93,6 +95,12 @@ def rows(index: Index, plan: SearchPlan) -> Iterator[DocumentRow]:
             tuple(chunks),
             digest(json.dumps(content, default=str)),
         )
+
+
+def _fields(table: ChunkTable, names: Sequence[str], unit: Unit) -> Iterator[Mapping[str, str]]:
+    """The texts of the fields, normalised as queries are (`words.query_terms`)."""
+    for fields in lexical_rows(table, names, unit):
+        yield {name: normalised(text) for name, text in fields.items()}
 
 
 def vars_of(chunk: ChunkRow) -> tuple[Any, ...]:

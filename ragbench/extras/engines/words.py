@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from ragbench.corpus.searched import normalised
 from ragbench.index.analyzers import analyze, analyzer, length
 from ragbench.index.lexical import Bm25F
 
@@ -94,9 +95,10 @@ def parts(run: str) -> list[str]:
 def query_terms(text: str, look_up: Callable[[Iterable[str]], Mapping[str, str]]) -> Counter[str]:
     """The terms of a query with their numbers; `look_up` gives the terms (joined by blanks) of the forms that it knows.
 
+    The text is normalised as documents are.
     A run is known as it stands, in lower case, or by its parts; what is not known occurs in no document.
     """
-    runs = [bare(run) for run in text.split()]
+    runs = [bare(run) for run in normalised(text).split()]
     wanted_forms = {form for run in runs for form in (run, run.lower(), *map(str.lower, parts(run)))}
     known_forms = look_up(wanted_forms)
     terms: Counter[str] = Counter()

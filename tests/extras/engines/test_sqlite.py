@@ -26,7 +26,7 @@ from ragbench.benchmark.load import load as load_benchmark
 from ragbench.commands import cli
 from ragbench.export import measured_arm
 from ragbench.export.write import write
-from ragbench.extras.engines import opened, sqlite, words
+from ragbench.extras.engines import content, opened, sqlite, words
 from ragbench.extras.engines.opened import EngineDeployment, EngineRefresher
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.ship.verify import verify
@@ -437,6 +437,20 @@ def test_query_terms_know_other_endings_and_skip_unknown_words() -> None:
     forms = {form: " ".join(known) for form, known in terms.forms().items()}
     asked = words.query_terms("rotating keys of xylophones", lambda wanted: {w: forms[w] for w in wanted if w in forms})
     assert dict(asked) == {"rotat": 1, "kei": 1}
+
+
+def test_rows_and_queries_are_normalised_alike(handmade, page) -> None:
+    scoring = Bm25F((("content", 1.0),), 1.2, 0.75)
+    plan, terms = (
+        SearchPlan({"lexical": 2}, {"lexical": 1.0}, "rrf", 60, scoring, None, "technical"),
+        words.Terms("technical"),
+    )
+    (row,) = content.rows(handmade([page("a", ["Fa\u0308hre im har\u00adbour"])]), plan)
+    content_terms = terms.of(row.chunks[0].fields["content"])
+    forms = {form: " ".join(known) for form, known in terms.forms().items()}
+    for text in ("F\u00e4hre harbour", "Fa\u0308hre har\u200bbour"):
+        asked = words.query_terms(text, lambda wanted: {w: forms[w] for w in wanted if w in forms})
+        assert len(asked) == 2 and set(asked) <= set(content_terms)
 
 
 def test_statement_scores_two_chunks_by_hand(tmp_path: Path, two_chunks) -> None:
