@@ -21,7 +21,7 @@ from ragbench.corpus.links import fold
 from ragbench.corpus.reader import decoded, docno_of
 from ragbench.corpus.sections import slug
 
-_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|txt|docx|html?)$", re.IGNORECASE)
+_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|canvas|txt|docx|html?)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _NUMBER = re.compile(r"(?:^|(?<=/))\d{1,3}[-_. ]+(?=[^\W\d_])")  # of a place in a menu, which no address has
 _ADDRESSES = ("url", "slug", "permalink", "aliases")

@@ -19,7 +19,7 @@ from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx")
+MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.canvas")
 """The files that are documents, where nothing else is said."""
 
 _DEPENDENCIES = re.compile("node_modules|bower_components|jspm_packages|site-packages|__pycache__|__pypackages__|venv")

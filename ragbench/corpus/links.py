@@ -19,7 +19,7 @@ from ragbench.corpus.searched import normalised
 Dialect = Literal["auto", "obsidian", "dendron"]
 """`[[a|b]]` in obsidian is a link to `a` shown as `b`, in dendron the reverse; auto takes what finds more targets."""
 
-_EXTENSIONS = (".md", ".markdown", ".mdx", ".html")
+_EXTENSIONS = (".md", ".markdown", ".mdx", ".canvas", ".html")
 _NUMBER = re.compile(r"^\d{1,3}[-_. ]+(?=[^\W\d_])")  # `02-guides`: a place in a menu, not in an address
 _FOLDER_PAGES = ("index", "_index", "readme")
 _SITE_DEPTH = 3  # folders in the address of a site

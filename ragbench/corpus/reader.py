@@ -155,6 +155,9 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date.
     """
     text, warnings = decoded(path, raw)
+    if path.lower().endswith(".canvas"):
+        text, problems = _text_of_canvas(path, text)
+        warnings += problems
     frontmatter = _split_frontmatter(text)
     written = text[frontmatter.body :]
     page = visible(written, is_mdx(path))
@@ -276,6 +279,18 @@ def decoded(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
         warnings.append(FileWarning(path, "nul-bytes", f"{text.count(chr(0))} NUL bytes in the text; remove them."))
         text = text.replace("\0", "\ufffd")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), warnings
+
+
+def _text_of_canvas(path: str, text: str) -> tuple[str, list[FileWarning]]:
+    """The cards of an Obsidian canvas from the top down as markdown: texts, names of groups, and links to files."""
+    try:
+        value = read_json(text) if text.strip() else {}
+        nodes = sorted(value.get("nodes", ()), key=lambda node: (float(node.get("y", 0)), float(node.get("x", 0))))
+        cards = (node.get("text") or node.get("label") or f"[[{node.get('file', '')}]]" for node in nodes)
+        return "\n\n".join(str(card) for card in cards if card != "[[]]"), []
+    except (ValueError, TypeError, AttributeError):
+        message = "it is no canvas (JSON with `nodes`); correct it, or name it in data.exclude."
+        return "", [FileWarning(path, "unreadable", message)]
 
 
 @dataclass(frozen=True, slots=True)

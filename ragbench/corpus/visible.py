@@ -241,6 +241,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule("{{", r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|[^\"])*?)/?[>%]\}\}", "template", _words_of_template),
     _rule("{%", r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|[^\"])*?)[-+]?%\}", "template", _words_of_template),
     _rule("{{", r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
+    _rule("\u26a0", r"^==\u26a0.*\u26a0==.*$", "plug-in-data"),
+    _rule("Excalidraw Data", r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements)[ \t]*$", "plug-in-data"),
     _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<file>[^\"'\n]*)[\"'])?.*$", "include", _file_included),
     _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<file>[^\s{]*).*$", "include", _file_included),
     _rule("{", r"^[ \t]*\{[*!] (?P<file>\S*).* [*!]\}$", "include", _file_included),

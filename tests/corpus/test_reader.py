@@ -1,6 +1,7 @@
 """A folder read as a collection: what comes out, and what each fault of a file does."""
 
 import hashlib
+import json
 import os
 import pickle
 import re
@@ -242,7 +243,7 @@ def test_vault_refuses_a_folder_without_markdown(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Text")
     with pytest.raises(
         CorpusError,
-        match=r": no file matches \*\*/\*\.md, .*\.mdx \(it holds 1 \.txt\); name the files with data\.include\.$",
+        match=r": no file matches \*\*/\*\.md, .*\.canvas \(it holds 1 \.txt\); name the files with data\.include\.$",
     ):
         vault_of(tmp_path)
 
@@ -319,3 +320,21 @@ def test_reader_built_in_documents_are_read_as_they_are_written() -> None:
             assert raw.decode().endswith(document.text) and document.digest == hashlib.sha256(raw).hexdigest()
             shown += 1
     assert shown > 5
+
+
+def test_cards_of_a_canvas_are_text_from_the_top_down(tmp_path: Path) -> None:
+    nodes = [
+        {"id": "1", "type": "text", "text": "Ebb at **noon**", "x": 0, "y": 90},
+        {"id": "2", "type": "group", "label": "Tides", "x": 0, "y": -10},
+        {"id": "3", "type": "file", "file": "sea/flood.md", "x": 0, "y": 40},
+        {"id": "4", "type": "link", "url": "https://example.org", "x": 0, "y": 0},
+    ]
+    (tmp_path / "plan.canvas").write_text(json.dumps({"nodes": nodes, "edges": []}))
+    (tmp_path / "bad.canvas").write_text("[1]")
+    (tmp_path / "sea").mkdir()
+    (tmp_path / "sea/flood.md").write_text("High water, see [[plan.canvas]].")
+    vault = read_vault(tmp_path)
+    plan, flood = vault.documents
+    assert (plan.title, plan.text) == ("plan", "Tides\n\n[[sea/flood.md]]\n\nEbb at **noon**")
+    assert (plan.links[0].target, flood.links[0].target) == ("sea/flood", "plan")
+    assert [(warning.path, warning.name) for warning in vault.warnings] == [("bad.canvas", "unreadable")]

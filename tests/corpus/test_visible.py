@@ -45,6 +45,11 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("```dataview\nLIST\n```\nx", "\n\n\nx"),
         ("## Day {#daytime}", "## Day"),
         ("<span>a</span><span>b</span>", "a b"),
+        (
+            "==\u26a0  Switch to EXCALIDRAW VIEW \u26a0== more\n\n# Excalidraw Data\n\n## Text Elements\nBerths ^a1B2"
+            "\n\n%%\n## Drawing\n```compressed-json\nN4Kg\n```\n%%",
+            "\n\n\n\n\nBerths\n\n\n\n\n\n\n",
+        ),
         ('<iframe class="x"src="https://x.org"></iframe>a', "a"),
         (r"<code>a\_b</code>", "`a_b`"),
         ("| <code>a &vert; b</code> |", r"| `a \| b` |"),
