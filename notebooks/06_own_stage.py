@@ -46,7 +46,7 @@ results.verdicts[["factor", "effect", "ci_low", "ci_high", "p", "wins", "ties", 
 
 # %%
 both = Experiment.ablate(
-    "+exp=baseline", *around, "design=factorial", "factors=[changelogs,p4]", own=[changelogs()]
+    "+exp=baseline", *around, "design=factorial", "factors=[changelogs,p4]", "changelogs=on"
 ).run()
 both.verdicts[["kind", "factor", "other", "effect", "ci_low", "ci_high", "verdict"]].round(3)
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ragbench.extras.ship.deployment import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.tracking import mlflow_metrics
-    from ragbench.workbench import CustomStage as CustomStage
     from ragbench.workbench import Experiment, Results
     from ragbench.workbench.composed import pipeline
     from ragbench.workbench.runs import evaluate
@@ -55,7 +54,6 @@ __all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchma
 HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
     "Experiment": "ragbench.workbench",
-    "CustomStage": "ragbench.workbench",
     "Results": "ragbench.workbench",
     "configuration": "ragbench.base.locations",
     "encoder": "ragbench.models.functions",

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench import CustomStage, Experiment
+from ragbench import Experiment
 from ragbench.base import registry
 from ragbench.base.errors import ArmsFailed, ConfigError, ModelError
 from ragbench.base.types import Query, Ranking
@@ -114,8 +114,6 @@ def test_stage_refuses_functions_that_cannot_be_stages() -> None:
         ragbench.stage(lambda query, hits, models=2: [])
     with pytest.raises(ConfigError, match="not both"):
         ragbench.stage(before="cut", after="fuse")
-    with pytest.raises(ConfigError, match="'mine' must be a stage, got function: decorate a function"):
-        CustomStage("mine", lambda states, index: states, before="cut")
     with pytest.raises(ConfigError, check=naming("'only_guides'")):
         only_guides(code="0" * 12)
 

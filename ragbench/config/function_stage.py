@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,10 +21,9 @@ import numpy as np
 from ragbench.base import foreign, registry
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
-from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import QueryState, Ranking
 from ragbench.config.comments import summary
-from ragbench.config.settings import Settings
+from ragbench.config.overrides import word
 from ragbench.models.functions import as_array, in_32_bits
 from ragbench.search.stages.stage import Reorder, fused
 
@@ -55,7 +54,6 @@ class FunctionStage(Reorder):
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     function: ClassVar[Callable[..., Any]]
     current: ClassVar[str] = ""
-    position: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,6 +61,13 @@ class FunctionStage(Reorder):
             raise ConfigError(
                 f"the code of stage '{type(self).__name__}' has changed since this configuration was written: run again"
             )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The overrides that turn it on, with the parameters that differ from their defaults."""
+        name, fields = type(self).__name__, [f for f in dataclasses.fields(self) if f.name != _CODE]
+        changed = [(f.name, getattr(self, f.name)) for f in fields if getattr(self, f.name) != f.default]
+        return (f"{name}=on", *(word(f"{name}.{key}", value) for key, value in changed))
 
     def describe(self) -> str:
         """Its name and parameters."""
@@ -135,7 +140,6 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
         namespace={
             "function": staticmethod(function),
             "current": code,
-            "position": position,
             "__doc__": function.__doc__ or f"The function {function.__name__} as a stage.",
         },
         frozen=True,
@@ -151,24 +155,3 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
 def _type_of(parameter: inspect.Parameter) -> Any:
     annotation = parameter.annotation
     return type(parameter.default) if annotation is inspect.Parameter.empty else annotation
-
-
-def insert(settings: Settings, name: str, node: Mapping[str, Any], position: Mapping[str, str]) -> Settings:
-    """The settings with a stage in the pipeline; `position` is {"before": ENTRY} or {"after": ENTRY}.
-
-    Raises ConfigError for a name that is taken and for an unknown entry.
-    """
-    if name in settings.config:
-        raise ConfigError(f"'{name}' is taken in the configuration: give the stage another name")
-    order = list(settings.config["order"])
-    ((side, neighbour),) = position.items()
-    if neighbour not in order:
-        raise ConfigError(f"'{neighbour}' is not an entry of order{did_you_mean(neighbour, order, 'entries')}")
-    order.insert(order.index(neighbour) + (side == "after"), name)
-    return replace(settings, config={**settings.config, name: node, "order": order})
-
-
-def node_of(value: Any) -> dict[str, Any]:
-    """A stage as a node of the configuration."""
-    kind = type(value)
-    return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **dataclasses.asdict(value)}

@@ -8,10 +8,9 @@ results.plot_pareto()
 """
 
 from ragbench.base import console
-from ragbench.workbench.composed import CustomStage
 from ragbench.workbench.experiment import Experiment
 from ragbench.workbench.results import Results
 
 console.show_messages()
 
-__all__ = ["CustomStage", "Experiment", "Results"]
+__all__ = ["Experiment", "Results"]

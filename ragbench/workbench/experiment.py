@@ -38,7 +38,7 @@ from ragbench.results.measurements import Measurements, trec
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
-from ragbench.workbench.composed import Composed, CustomStage, compose
+from ragbench.workbench.composed import Composed
 from ragbench.workbench.results import Results
 
 _LOG = logging.getLogger(__name__)
@@ -165,14 +165,15 @@ class Experiment:
         if quick:
             shared = [*(override for override in _QUICK if key_of(override) not in map(key_of, shared)), *shared]
         in_memory: list[object] = []
-        settings = tuple(compose([*shared, *_parts_of(name, arm, shared, in_memory)]) for name, arm in arms.items())
+        settings = tuple(
+            composition.compose([*shared, *_parts_of(name, arm, shared, in_memory)]) for name, arm in arms.items()
+        )
         return cls(settings, benchmark, explores=not names_split(settings), held=tuple(in_memory), quick=quick)
 
     @classmethod
     def ablate(
         cls,
         *overrides: str,
-        own: Sequence[CustomStage | FunctionStage] = (),
         benchmark: Benchmark | None = None,
         design: Design | None = None,
         split: Split | None = None,
@@ -184,22 +185,14 @@ class Experiment:
         >>> Experiment.ablate(exp="phase1", design="leave_one_out", factors=["p2", "p4"], split="train")
         Experiment(all, p4, p2)
 
-        Stages in `own` are in the base, and can be named in `factors` as switches are. `candidates` are overrides by
-        name, each a factor; with them the design is add_one unless another is named.
+        `candidates` are overrides by name, each a factor; with them the design is add_one unless another is named.
         """
         chosen = {"design": design, "split": split}
         options = {**{key: value for key, value in chosen.items() if value is not None}, **values}
         overrides = tuple(_words(overrides, options))
         if candidates and "design" not in map(key_of, overrides):
             overrides = ("design=add_one", *overrides)
-        switches = {stage.name: stage for stage in map(CustomStage.of, own)}
-
-        def compose_with_stages(parts: Sequence[str]) -> Settings:
-            switched_off = {part.removesuffix("=off") for part in parts if part.endswith("=off")} & set(switches)
-            overrides = [part for part in parts if part.partition("=")[0] not in switches]
-            return compose([*overrides, *(stage for name, stage in switches.items() if name not in switched_off)])
-
-        ablation = ablate.plan(compose_with_stages(overrides), compose_with_stages, candidates)
+        ablation = ablate.plan(composition.compose(overrides), composition.compose, candidates)
         return cls(ablation.settings, benchmark, ablation, not names_split(ablation.settings))
 
     @property
@@ -385,11 +378,8 @@ def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     return [*overrides, *words(values, choices.read())] if values else list(overrides)
 
 
-Part = str | CustomStage | FunctionStage
-
-
-def _parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object]) -> list[Part]:
-    """An arm as overrides and stages, after those it shares. Retrievers are added to `in_memory`: it keeps them alive.
+def _parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object]) -> list[str]:
+    """An arm as overrides, after those it shares. Retrievers are added to `in_memory`: it keeps them alive.
 
     Raises ConfigError for a value that is not an arm, BenchmarkError for results that cannot be read.
     """
@@ -399,7 +389,7 @@ def _parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object
     return [*parts, word("name", name)]
 
 
-def _part(name: str, part: Any, shared: Sequence[str], in_memory: list[object], several: bool) -> list[Part]:
+def _part(name: str, part: Any, shared: Sequence[str], in_memory: list[object], several: bool) -> list[str]:
     if isinstance(part, (str, os.PathLike)):
         text = os.fspath(part)
         if "=" not in text and not Path(text).expanduser().is_file():
@@ -407,8 +397,8 @@ def _part(name: str, part: Any, shared: Sequence[str], in_memory: list[object], 
         if "=" not in text:
             return ["live=trec", word("live.path", text)]
         return [text] if several else list(shlex.split(text))
-    if isinstance(part, (CustomStage, FunctionStage)):
-        return [part]
+    if isinstance(part, FunctionStage):
+        return list(part.words)
     if is_run(part):
         return ["live=trec", word("live.path", str(_file_of(name, part, shared)))]
     retriever_of = registry.find("hook", "python_retriever")

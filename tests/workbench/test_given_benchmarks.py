@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench import Benchmark, CustomStage, Experiment, Results, load_benchmark
+from ragbench import Benchmark, Experiment, Results, load_benchmark
 from ragbench.base import registry
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.options import option
 from ragbench.base.types import QueryState
 from ragbench.commands import cli
 from ragbench.index.index import Index
@@ -27,6 +28,7 @@ def _cold(results: Results, arm: str) -> set[str]:
     return set(frame["stage"][frame["stage"].str.startswith("cold ")])
 
 
+@option("here", before="cut")
 @dataclass(frozen=True)
 class OnlyHere(Stage):
     """A stage that fails in other processes."""
@@ -73,7 +75,7 @@ def test_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, arou
 def test_given_benchmark_cold_start_that_fails_costs_the_cold_start_only(
     benchmark_small: Benchmark, around: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    arms = {"plain": around, "here": [*around, CustomStage("here", OnlyHere(os.getpid()), before="cut")]}
+    arms = {"plain": around, "here": [*around, "here=on", f"here.process={os.getpid()}"]}
     results = Experiment.arms(arms, benchmark_small).run()
     assert _cold(results, "plain") == COLD
     assert _cold(results, "here") == set()

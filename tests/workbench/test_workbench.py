@@ -10,8 +10,9 @@ from typing import ClassVar
 import pytest
 
 import ragbench
-from ragbench import CustomStage, Experiment, Results
+from ragbench import Experiment, Results
 from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.index.index import Index
@@ -19,6 +20,7 @@ from ragbench.report import screen
 from ragbench.search.stages.stage import Reorder, fused
 
 
+@option("guides_only", before="cut")
 @dataclass(frozen=True)
 class OnlyFolder(Reorder):
     """Keep the hits of one folder."""
@@ -36,9 +38,6 @@ class OnlyFolder(Reorder):
         return f"keep {self.folder}"
 
 
-CUSTOM = CustomStage("guides_only", OnlyFolder(), before="cut")
-
-
 @pytest.fixture(scope="module")
 def around(workplace: Path) -> list[str]:
     quick = ["latency.queries=2", "latency.rounds=1", "latency.warmup=1", "latency.cold_start=false"]
@@ -47,7 +46,7 @@ def around(workplace: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def measured(benchmark_small: Benchmark, around: list[str]) -> Results:
-    arms = {"plain": ["+exp=baseline", *around], "own": ["+exp=baseline", *around, CUSTOM]}
+    arms = {"plain": ["+exp=baseline", *around], "own": ["+exp=baseline", *around, "guides_only=on"]}
     return Experiment.arms(arms, benchmark_small).run()
 
 
@@ -123,7 +122,6 @@ def test_workbench_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchma
         *around,
         "factors=[guides_only,p12]",
         "design=factorial",
-        own=[CUSTOM],
         benchmark=benchmark_small,
     )
     assert {name: "guides_only" in dict(p.stages) for name, p in experiment.pipelines.items()} == {
@@ -152,29 +150,6 @@ def test_workbench_search_shows_what_found_each_hit(benchmark_small: Benchmark, 
     assert "'other'" in str(error.value)
     with pytest.raises(ConfigError, match=r"options\.moode is unknown; did you mean options\.mode"):
         experiment.search("anything", moode="keyword")
-
-
-@pytest.mark.parametrize(
-    ("own", "sentence"),
-    [
-        (CustomStage("p6", OnlyFolder(), before="cut"), "'p6' is taken"),
-        (CustomStage("mine", OnlyFolder(), before="cutt"), "'cutt' is not an entry of order"),
-    ],
-)
-def test_workbench_misplaced_stage_is_refused_in_one_sentence(own: CustomStage, sentence: str) -> None:
-    with pytest.raises(ConfigError, match=sentence):
-        Experiment.arms({"mine": ["+exp=baseline", own]})
-
-
-def test_stage_goes_before_or_after_one_entry() -> None:
-    with pytest.raises(ConfigError) as error:
-        CustomStage("mine", OnlyFolder(), before="cut", after="fuse")
-    assert "one of the two" in str(error.value)
-    placed = Experiment.arms({"mine": ["+exp=baseline", CustomStage("mine", OnlyFolder(), after="fuse")]}).pipelines[
-        "mine"
-    ]
-    names = [name for name, _ in placed]
-    assert names.index("mine") == names.index("fuse") + 1
 
 
 def test_workbench_arms_that_differ_in_the_index_only_show_the_difference(around: list[str]) -> None:
