@@ -27,8 +27,6 @@ NAMED_BY_THE_USER = {
     "live=meilisearch": "live.url=http://localhost/indexes/docs/search",
     "live=command": "live.program=[search]",
     "live=mcp": "live.program=[server]",
-    "live=sqlite": "live.engine=notes.sqlite",
-    "live=postgres": "live.engine=postgres://localhost/docs",
     "live=engine": "live.engine=opensearch://localhost:9200/docs",
     "live=trec": "live.path=run.trec",
     "live=python": "live.retriever=mine",

@@ -39,7 +39,7 @@ SWITCHES = (
     "community=on",
     "recency=on",
     "dynamic_weights=on",
-    "calibration=isotonic",
+    "calibration=table",
     "filters=on filters.tags=[area1]",
     "expansion=on recall=on rank_v3=on",
     "folder_boost=on graph_boost=on normalise=on diverse=on",

@@ -599,7 +599,7 @@ def test_phase_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
         (["dynamic_weights=on", "dynamic_weights.threshold=0"], r"dynamic_weights\.threshold must be above 0"),
         (["hyde=on", "hyde.endpoint=ftp://x"], r"must begin with http:// or https://"),
         (["filters=on", "filters.modified_after=soon"], r"filters\.modified_after must be a date"),
-        (["calibration=isotonic", "calibration.x=[1.0]"], r"calibration\.x and y must hold the same number"),
+        (["calibration=table", "calibration.x=[1.0]"], r"calibration\.x and y must hold the same number"),
         (["fuse.k=nan"], r"fuse\.k must be finite and at least 0, got nan"),
         (["index.encoder.name=nothing"], r"no encoder 'nothing'"),
         (["index.vocabulary.size=0"], r"index\.vocabulary\.size must be at least 1, got 0"),

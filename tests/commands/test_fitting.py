@@ -114,7 +114,7 @@ def test_fit_calibration_writes_beside_the_project_file(
     settings = composition.compose(["calibration=mine", "p10=on"])
     assert "by a curve" in repr(settings.pipeline)
     assert "mine" in call(capsys, "list", "switches")
-    assert "is a built-in option" in refused(capsys, "fit", "calibration", "--write", "isotonic", *workplace)
+    assert "is a built-in option" in refused(capsys, "fit", "calibration", "--write", "table", *workplace)
     # A project may come from anywhere: its options name only classes that ragbench fits.
     kept.write_text("_target_: antigravity.Fly\n")
     assert "has the class antigravity.Fly" in refused(capsys, "search", "queue", "calibration=mine")

@@ -276,7 +276,7 @@ SWITCHES = {
     "dynamic_weights": ("off", "on"),
     "hyde": ("off", "on"),
     "filters": ("off", "on"),
-    "calibration": ("on", "off", "isotonic"),
+    "calibration": ("on", "off", "table"),
     **dict.fromkeys(("expansion", "recall", "rank_v3", "folder_boost", "graph_boost", "normalise"), ("off", "on")),
     **dict.fromkeys(("diverse", "merge", "average", "guarantee", "context", "keywords"), ("off", "on")),
 }

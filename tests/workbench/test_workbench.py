@@ -120,6 +120,7 @@ def test_workbench_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchma
     experiment = Experiment.ablate(
         "+exp=baseline",
         *around,
+        "guides_only=on",
         "factors=[guides_only,p12]",
         "design=factorial",
         benchmark=benchmark_small,

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
-@option("live=sqlite", "A file of `ragbench export --format sqlite`, measured as it is.")
-@option("live=postgres", "A schema of PostgreSQL that `ragbench export --format postgres --load` filled.")
-@option(
-    "live=engine",
-    "A search that `ragbench export --load` put into a server of any kind, such as OpenSearch or Elasticsearch.",
-)
+@option("live=engine", "A search that `ragbench export` wrote into a file of SQLite, or loaded into a server.")
 @dataclass(frozen=True, kw_only=True)
 class LiveEngine(Live):
     """A search that `ragbench export` put into a file of SQLite, or loaded into a server.

@@ -68,7 +68,6 @@ class Calibrate(Reorder):
     y=(0.0, 0.3, 0.5, 0.7, 0.9, 0.98),
     lists=2,
 )
-@option("class=CalibrateByCurve")
 @dataclass(frozen=True)
 class CalibrateByCurve(Reorder):
     """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.

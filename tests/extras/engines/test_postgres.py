@@ -232,7 +232,7 @@ def test_load_with_a_loss_leaves_the_old_data(own: str, recommended) -> None:
 
 
 def test_live_postgres_scores_as_measured(notes: str, recommended, workplace: Path) -> None:
-    assert_live_scores(recommended, workplace, "live=postgres", f"live.engine='{notes}'")
+    assert_live_scores(recommended, workplace, "live=engine", f"live.engine='{notes}'")
 
 
 @pytest.mark.slow

@@ -197,7 +197,7 @@ def test_file_overwritten_in_place_is_one_sentence(file: Path, tmp_path: Path) -
 
 
 def test_live_sqlite_scores_as_measured(written, recommended, workplace: Path) -> None:
-    assert_live_scores(recommended, workplace, "live=sqlite", f"live.engine={written.out}")
+    assert_live_scores(recommended, workplace, "live=engine", f"live.engine={written.out}")
 
 
 @pytest.mark.slow

@@ -170,7 +170,12 @@ def _overrides(fitted: CalibrateByCurve) -> str:
     def points(values: Sequence[float]) -> str:
         return "[" + ",".join(f"{value:g}" for value in values) + "]"
 
-    overrides = [f"{_STAGE}=isotonic", f"{_STAGE}.x={points(fitted.x)}", f"{_STAGE}.y={points(fitted.y)}"]
+    overrides = [
+        f"{_STAGE}=table",
+        f"{_STAGE}.lists=0",
+        f"{_STAGE}.x={points(fitted.x)}",
+        f"{_STAGE}.y={points(fitted.y)}",
+    ]
     overrides += [f"{_STAGE}.best_of={fitted.best_of or 'null'}"]
     overrides += [f"{_STAGE}.best_x={points(fitted.best_x)}", f"{_STAGE}.best_y={points(fitted.best_y)}"]
     return " ".join(overrides)
