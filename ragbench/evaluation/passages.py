@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
+from ragbench.evaluation.level_runs import decreasing
 from ragbench.evaluation.measures import (
     DEPTH,
     DOCUMENT,
@@ -22,7 +23,6 @@ from ragbench.evaluation.measures import (
     PRIMARY,
     UNJUDGED,
     Gains,
-    decreasing,
     has_nonrelevant_judgments,
     if_useful,
     ndcg,

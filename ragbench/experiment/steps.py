@@ -19,7 +19,7 @@ from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
-from ragbench.evaluation import contexts, diagnosis, latency, measures, passages
+from ragbench.evaluation import contexts, diagnosis, latency, level_runs, measures, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution
@@ -125,7 +125,7 @@ def evaluate_arm(
     listed = measures.with_primary(arm.config["measures"], measure)
     frames: list[pd.DataFrame] = []
     runs: dict[str, str] = {}
-    for level in measures.levels(outcome.final, table, benchmark):
+    for level in level_runs.levels(outcome.final, table, benchmark):
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
         runs[_RUN_FILES[level.name]] = measurements.trec(named, "ragbench")

@@ -18,7 +18,8 @@ from urllib.parse import urlencode
 from ragbench.base import console, files, registry
 from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
-from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
+from ragbench.evaluation.level_runs import decreasing
+from ragbench.evaluation.measures import check, evaluate, metric_name, own_name
 from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Target, open_store

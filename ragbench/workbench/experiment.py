@@ -29,7 +29,7 @@ from ragbench.config.function_stage import FunctionStage
 from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
-from ragbench.evaluation.measures import decreasing
+from ragbench.evaluation.level_runs import decreasing
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.results import comparisons, measurements, verdicts

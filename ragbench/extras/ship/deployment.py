@@ -17,6 +17,8 @@ from ragbench.models.access import Models
 
 _TRIES = 5
 """Of opening a bundle that is refreshed at that moment."""
+LATENCY_TOLERANCE = 0.5
+"""How much higher p95 may be than the measured one, as a share of it."""
 
 
 class Follower(Protocol):
@@ -120,3 +122,22 @@ def load(
         ModelError: A model does not fit.
     """
     return deployment(folder).open(corpus=corpus, threads=threads, models=models)
+
+
+def verify(
+    folder: Path | str,
+    *,
+    corpus: Path | None = None,
+    latency_tolerance: float = LATENCY_TOLERANCE,
+    latency: bool = True,
+) -> Iterator[Check]:
+    """Check a bundle, or an engine by its file or address, part by part and yield each outcome.
+
+    Raises BundleError for a folder that is not a bundle.
+
+    `corpus`: the folder of the documents now; without it, a bundle with an index is not compared with documents that
+    are missing.
+    """
+    if latency_tolerance < 0:
+        raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
+    yield from deployment(folder).check(checks.Options(corpus, latency_tolerance if latency else None))

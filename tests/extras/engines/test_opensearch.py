@@ -20,7 +20,7 @@ from ragbench.extras.engines import opened, opensearch
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import SearchPlan
-from ragbench.extras.ship.verify import verify
+from ragbench.extras.ship.deployment import verify
 from ragbench.index.lexical import Bm25F
 from tests.export.scores import (
     assert_filters_restrict,

@@ -27,7 +27,7 @@ from ragbench.export.write import write
 from ragbench.extras.engines import opened, postgres, postgres_schema, words
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.ship import address
-from ragbench.extras.ship.verify import verify
+from ragbench.extras.ship.deployment import verify
 from tests.export.scores import assert_filters_restrict, assert_live_scores, assert_measured_hits, scores_alike
 from tests.waiting import until
 

@@ -29,7 +29,7 @@ from ragbench.export.write import write
 from ragbench.extras.engines import content, opened, sqlite, words
 from ragbench.extras.engines.opened import EngineDeployment, EngineRefresher
 from ragbench.extras.engines.plan import SearchPlan
-from ragbench.extras.ship.verify import verify
+from ragbench.extras.ship.deployment import verify
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import folder_of
 from tests.export.scores import assert_filters_restrict, assert_live_scores

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from ragbench.base.errors import BundleError, CorpusError
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle, generation
-from ragbench.extras.ship.deployment import load
+from ragbench.extras.ship.deployment import load, verify
 from ragbench.extras.ship.refresh import Refresher
-from ragbench.extras.ship.verify import verify
 from ragbench.search.engine.answer import as_mapping
 from tests.sealing import rewrite_part
 

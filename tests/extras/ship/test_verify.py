@@ -23,8 +23,7 @@ from ragbench.evaluation.machine import Watch
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.checks import same_ranking
-from ragbench.extras.ship.deployment import load
-from ragbench.extras.ship.verify import verify
+from ragbench.extras.ship.deployment import load, verify
 from ragbench.index.artefacts import MANIFEST, manifest_entry
 from tests.naming import naming
 

@@ -20,7 +20,8 @@ from ragbench.config.arm_builder import ArmBuilder
 from ragbench.evaluation import latency, passages
 from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
-from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
+from ragbench.evaluation.level_runs import document_run
+from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, evaluate, metric_name
 from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values, spec_of
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Session

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Check and print; 1 when a check fails."""
-    from ragbench.extras.ship.verify import verify
+    from ragbench.extras.ship.deployment import verify
 
     with console.progress(arguments.quiet or arguments.json):
         checks = verify(
