@@ -13,7 +13,7 @@ from ragbench.base import console
 _LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-ragdocs or Librarian, or a search in SQLite, PostgreSQL, OpenSearch or Elasticsearch.
+another system, or a search in an engine; --format lists what is installed.
 
 The file and the output of this command list settings that the format cannot express. ragbench measures the translated
 configuration on the queries of the run. If it loses more than --max-loss, or is not significantly better than the
@@ -21,9 +21,7 @@ baseline, you need --force."""
 EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
-  ragbench export 3f2a... --format librarian --out config.json --force    an MLflow run by its id
-  ragbench export @1 --format opensearch --load opensearch://localhost:9200/notes
-  ragbench export @1/hybrid --format postgres --load 'postgres://localhost/docs?schema=notes'
+  ragbench export 3f2a... --force                     an MLflow run by its id
   ragbench export --without-index                     the index is rebuilt when the bundle is first used
 then: ragbench verify bundle
 """
