@@ -91,8 +91,8 @@ class Group:
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of all options but `off`, each key once."""
         by_key: dict[str, Parameter] = {}
-        for option in self.options:
-            for parameter in option.parameters if option.name != OFF else ():
+        for option in (option for option in self.options if option.name != OFF):
+            for parameter in option.parameters:
                 by_key.setdefault(parameter.key, parameter)
         return tuple(by_key.values())
 

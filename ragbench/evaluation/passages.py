@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
+from ragbench.base.types import QueryState, Ranking
 from ragbench.evaluation.level_runs import decreasing
 from ragbench.evaluation.measures import (
     DEPTH,
@@ -35,7 +36,6 @@ from ragbench.evaluation.measures import evaluate as measure_run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.base.types import QueryState
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.quotes import Quote
     from ragbench.index.chunks import ChunkTable
@@ -78,7 +78,7 @@ class Passages:
         """The chunks that are returned for the first hits that fit into a token budget."""
         chunks: list[int] = []
         spent = 0
-        for chunk in state.fused.chunks.tolist() if state.fused is not None else ():
+        for chunk in (state.fused or Ranking.empty()).chunks.tolist():
             returned = state.contexts.get(chunk, (chunk,))
             spent += self.tokens(returned)
             if spent > budget:

@@ -144,7 +144,9 @@ def _sources_in_documents(benchmark: Benchmark) -> Iterator[Finding]:
     """Sources of topics that documents still contain."""
     missed = masks_of(benchmark, benchmark.topics).unmasked(benchmark.documents)
     holding = list({document.docno: document for document, _ in missed}.values())
-    for topic in benchmark.topics if holding else ():
+    if not holding:
+        return
+    for topic in benchmark.topics:
         for document, position in masks_of(benchmark, [topic]).unmasked(holding):
             yield _finding(
                 "unmasked-source",

@@ -78,7 +78,8 @@ class GuaranteeNotes(StateStage):
     def matching(self, state: QueryState, index: Index) -> dict[int, str]:
         """The named documents by row, in order, each with how it was named."""
         matches: dict[int, str] = {}
-        for name in mentions(state.query.text) if self.mentions else ():
+        names = mentions(state.query.text) if self.mentions else ()
+        for name in names:
             matches.update((row, TITLE) for row in index.names.rows_named(name))
         tags = (state.expanded.tags if state.expanded else ()) or tags_in(state.query.text)
         if self.tags and tags:
