@@ -20,7 +20,7 @@ from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
 
 from ragbench.corpus.markdown import blocks_of, module_lines
 
-_FREQUENT = re.compile(r"<[A-Za-z/!?>]|\{[{%#:*!.]|\{ [#.:]|%%|&[#\w]+;|:::|data:")
+_FREQUENT = re.compile(r"<[A-Za-z/!?>]|\{[{%#:*!./]|\{ [#.:]|%%|&[#\w]+;|:::|data:")
 _RARE = re.compile(
     r"^[ \t]*(?:--8<--|<<<|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed))"
     r"|^(?:import|export)\s|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{160}",

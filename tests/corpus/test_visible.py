@@ -21,6 +21,7 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("a <!-- hidden --> b", "a  b"),
         ("<!--\n## Hidden\n\n```\n-->\nb", "\n\n\n\n\nb"),
         ("a %% hidden %% b", "a  b"),
+        ("a {/* hidden */} b", "a  b"),
         ("%%\nhidden\n\nmore\n%%\nb", "\n\n\n\n\nb"),
         ("<script>\nvar a = '<b>';\n</script>\n\nb", "\n\n\n\nb"),
         ("<div hidden>\n\nsecret\n\n</div>\n\nb", "\n\n\n\n\n\nb"),
