@@ -21,7 +21,7 @@ baseline, you need --force."""
 EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
-  ragbench export 3f2a... --force                     an MLflow run by its id
+  ragbench export 3f2a... --out tracked --force       an MLflow run by its id
   ragbench export --without-index                     the index is rebuilt when the bundle is first used
 then: ragbench verify bundle
 """
