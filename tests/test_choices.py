@@ -58,10 +58,11 @@ def test_option_keys_are_the_fields_of_its_class() -> None:
 
 
 @pytest.mark.slow
-def test_option_defaults_are_those_of_the_composed_configuration() -> None:
+def test_options_all_compose_with_their_defaults() -> None:
     for name, choice in [(group.name, choice) for group in KNOWN.groups for choice in group.options]:
         named = NAMED_BY_THE_USER.get(f"{name}={choice.name}", "")
         settings = composition.compose([f"{name}={choice.name}", *([named] if named else [])])
+        assert len(settings.pipeline) >= 3 or settings.pipeline.live, f"{name}={choice.name}"
         for parameter in choice.parameters:
             if named.startswith(f"{parameter.key}=") or "${" in parameter.default:
                 continue
@@ -69,6 +70,12 @@ def test_option_defaults_are_those_of_the_composed_configuration() -> None:
             for part in parameter.key.split("."):
                 value = value[part]
             assert value == yaml.safe_load(parameter.default), parameter.key
+
+
+@pytest.mark.slow
+def test_spaces_all_compose() -> None:
+    for space in KNOWN.by_group["tune"]:
+        assert composition.compose([f"tune=[{space}]"]).pipeline, space
 
 
 @pytest.mark.slow

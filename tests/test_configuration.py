@@ -9,7 +9,6 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.config import choices as config_choices
 from ragbench.config import composition
 from ragbench.config.registry import make
 from ragbench.index.dense import DenseSpec
@@ -18,24 +17,6 @@ from ragbench.index.texts import PassageTemplate
 from tests.naming import naming
 
 CONF = locations.configuration()
-# What a file cannot know.
-COMPANY = {
-    "live=http": ["live.url='http://localhost/{query}'"],
-    "live=opensearch": ["live.url=http://localhost/docs/_search"],
-    "live=meilisearch": ["live.url=http://localhost/indexes/docs/search"],
-    "live=command": ["live.program=[search]"],
-    "live=mcp": ["live.program=[server]"],
-    "live=engine": ["live.engine=opensearch://localhost:9200/docs"],
-    "live=trec": ["live.path=run.trec"],
-    "live=python": ["live.retriever=mine"],
-}
-# Data sets are loaded by their own tests.
-CHOICES = [
-    {"exp": f"+exp={option}", "tune": f"tune=[{option}]"}.get(group, f"{group}={option}")
-    for group, options in config_choices.read().by_group.items()
-    for option in options
-    if group != "data"
-]
 
 
 def test_configuration_refuses_a_loader_that_is_a_list(conf: Path) -> None:
@@ -43,18 +24,6 @@ def test_configuration_refuses_a_loader_that_is_a_list(conf: Path) -> None:
     (conf / "data" / "mine.yaml").write_text("# Mine.\nloader: [vault]\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"data\.loader must be one of"):
         composition.compose(["data=mine"])
-
-
-@pytest.mark.slow
-def test_options_all_compose() -> None:
-    wrong = []
-    for choice in CHOICES:
-        try:
-            settings = composition.compose([choice, *COMPANY.get(choice, ())])
-            assert len(settings.pipeline) >= 3 or settings.pipeline.live
-        except (AssertionError, ConfigError) as error:
-            wrong.append(f"{choice}: {error}")
-    assert len(CHOICES) > 80 and wrong == []
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,13 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_campaign_does_no_harm(tmp_path: Path) -> None:
-    counts = ("kills=2", "errors=3", "bundles=6", "databases=4", "flips=100", "inputs=10")
+    counts = ("kills=1", "errors=1", "bundles=2", "databases=2", "flips=40", "inputs=6")
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "research.faults.campaign", "--seed", str(SEED), *counts]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "| harms | 0 |" in done.stdout
-    assert int(re.search(r"flips that are noticed \| (\d+)", done.stdout)[1]) >= 90
+    assert int(re.search(r"flips that are noticed \| (\d+)", done.stdout)[1]) >= 36
     assert list(tmp_path.iterdir()) == []
 
 

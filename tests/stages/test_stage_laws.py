@@ -304,7 +304,7 @@ def overrides(draw: st.DrawFn) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(words=overrides())
 def test_pipeline_of_every_subset_of_switches_keeps_invariants(words: tuple[str, ...], make_index) -> None:
     settings_ = composed(*words)
