@@ -33,6 +33,7 @@ KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "program": (EXECUTES, _always),
     "endpoint": (SENDS, _always),
     "url": (SENDS, _always),
+    "execution.address": (SENDS, _always),
     "live.headers": (SENDS, _always),
     "key_variable": (SENDS, _always),
     "token_variable": (SENDS, _always),

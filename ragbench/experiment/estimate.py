@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from ragbench.models.functions import is_endpoint
 
 if TYPE_CHECKING:
     from ragbench.models import Encoder
+    from ragbench.models.resolve import EncoderSpec
 
 _SAMPLE = 16
 """Chunks that are embedded to measure the time of one."""
@@ -42,6 +43,21 @@ def estimate(plan: Plan) -> Estimate:
     """
     new_by_model: dict[str, set[str]] = {}
     seconds_by_model: dict[str, float] = {}
+    for _, encoder, missing in missing_passages(plan):
+        if encoder.passage_digest not in seconds_by_model:
+            seconds_by_model[encoder.passage_digest] = 0.0
+            with suppress(RagbenchError):  # a model that fails is reported where its arm runs
+                seconds_by_model[encoder.passage_digest] = _seconds_of_chunk(encoder, missing)
+        new_by_model.setdefault(encoder.passage_digest, set()).update(missing)
+    chunks = {model: len(texts) for model, texts in new_by_model.items()}
+    return Estimate(sum(chunks.values()), sum(n * seconds_by_model.get(model, 0.0) for model, n in chunks.items()))
+
+
+def missing_passages(plan: Plan) -> Iterator[tuple[EncoderSpec, Encoder, list[str]]]:
+    """By vectors that the arms lack: the specification of the encoder, the encoder, and the texts in no cache.
+
+    Chunk tables are built; vectors of models behind endpoints are left out.
+    """
     for arm in plan.arms.values():
         for need in sorted(arm.pipeline.needs):
             kind, _, source = need.partition(":")
@@ -53,13 +69,8 @@ def estimate(plan: Plan) -> Estimate:
             encoder = arm.index.part(f"encoder:{source}".rstrip(":"))
             texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
             missing = encoder.missing(texts) if isinstance(encoder, CachedEncoder) else texts
-            if missing and encoder.passage_digest not in seconds_by_model:
-                seconds_by_model[encoder.passage_digest] = 0.0
-                with suppress(RagbenchError):  # a model that fails is reported where its arm runs
-                    seconds_by_model[encoder.passage_digest] = _seconds_of_chunk(encoder, missing)
-            new_by_model.setdefault(encoder.passage_digest, set()).update(missing)
-    chunks = {model: len(texts) for model, texts in new_by_model.items()}
-    return Estimate(sum(chunks.values()), sum(n * seconds_by_model.get(model, 0.0) for model, n in chunks.items()))
+            if missing:
+                yield vectors.encoder, encoder, missing
 
 
 def _seconds_of_chunk(encoder: Encoder, texts: Sequence[str]) -> float:

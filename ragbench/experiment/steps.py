@@ -252,6 +252,7 @@ def judge(run: Run) -> None:
         "started": plan.started,
         "seconds": round(time.time() - plan.started, 3),
         "environment": run.environment,
+        "execution": {"kind": plan.execution.kind, "latency": "on the machine of the command"},
         "latency": plain(plan.latency),
         "untimed": run.untimed,
         "machine": run.machine,

@@ -130,6 +130,13 @@ class CachedEncoder(WrappedEncoder):
         present = self.cache.present(list(keys)) if keys else ()
         return [text for key, text in keys.items() if key not in present]
 
+    def keep(self, passages: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Put vectors of passages, shape (n, dim), that another machine computed into the cache."""
+        texts = check_texts(passages)
+        keys = self._keys(self.passage_digest, texts)
+        by_text = dict(zip(texts, vectors, strict=True))
+        self.cache.write({key: by_text[text].astype("<f4").tobytes() for key, text in keys.items()})
+
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
         return self._encode(self.digest, texts, self.encoder.encode_queries, None)

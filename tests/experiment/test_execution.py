@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +19,9 @@ from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
 from ragbench.results.measurements import Measurements
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # Stages for tests of what goes wrong, in a module that workers can import as a user's own stages are.
 TROUBLE = '''
@@ -147,5 +153,58 @@ def test_execution_kind_must_be_installed() -> None:
         composition.compose(["execution.kind=slurm"]).execution  # noqa: B018 -- read when it is first asked for
     assert "execution.kind" in str(error.value)
     with pytest.raises(ConfigError) as error:
-        composition.compose(["execution=dask"])
-    assert "'dask'" in str(error.value)
+        composition.compose(["execution=slurm"])
+    assert "'slurm'" in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Two workers in processes of their own, each with its own folder of artefacts and caches."""
+    from distributed import Client, LocalCluster
+
+    folder = str(tmp_path_factory.mktemp("dask"))
+    with (
+        LocalCluster(2, threads_per_worker=1, dashboard_address=None, local_directory=folder) as started,
+        Client(started) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+def test_dask_workers_with_own_caches_write_the_bytes_of_local(
+    cluster, compose, benchmark_small: Benchmark, tmp_path: Path, caplog
+) -> None:
+    caplog.set_level(logging.INFO, "ragbench")
+    fresh = [f"paths.index={tmp_path / 'index'}", f"paths.cache={tmp_path / 'cache'}", "cache.shipped=false"]
+    address = f"execution.address={cluster.scheduler.address}"
+    other = run(compose("dask", *fresh, address), benchmark_small)
+    assert files(other) == files(run(compose("local"), benchmark_small))
+    assert any("computing with 2 Dask workers" in message for message in caplog.messages)
+    assert any(message.startswith("sent ") for message in caplog.messages)
+    assert not any("computed here" in message for message in caplog.messages)
+    assert other.record["execution"] == {"kind": "dask", "latency": "on the machine of the command"}
+
+
+@pytest.mark.slow
+def test_dask_arm_of_a_killed_worker_is_computed_by_another(
+    cluster, compose, trouble, benchmark_small: Benchmark, tmp_path: Path, caplog
+) -> None:
+    words = trouble(times=1, kill=True)
+    cluster.upload_file(str(tmp_path / "trouble.py"))
+    lost = run(compose("dask", *words), benchmark_small)
+    marks = [path.name.split("-")[1] for path in (tmp_path / "marks").iterdir()]
+    assert len(set(marks)) > 1 and str(os.getpid()) not in marks
+    assert not any("computed here" in message for message in caplog.messages)
+    assert files(lost) == files(run(compose("local", *words), benchmark_small))
+
+
+@pytest.mark.slow
+def test_dask_worker_with_other_packages_is_refused_before_the_run(
+    cluster, compose, benchmark_small: Benchmark, tmp_path: Path
+) -> None:
+    versions = {"_PACKAGES": ("no-such-package",)}
+    cluster.run(exec, f"from ragbench.results import environment; environment.__dict__.update({versions})")
+    pattern = r"^worker tcp://\S+ has faiss-cpu missing, and the machine of the command has [\d.]+: install the same on"
+    with pytest.raises(ConfigError, match=pattern):
+        run(compose("dask"), benchmark_small)
+    assert not list((tmp_path / "dask").glob("runs/*/arms/*/done.json"))

@@ -1,0 +1,1 @@
+"""Dask: embeddings and arms of an experiment in other processes, or on other machines."""

@@ -1,0 +1,191 @@
+"""`execution=dask`: missing vectors are embedded in shards and arms computed in groups, by the workers of a cluster.
+
+Vectors go to the cache of this machine, which builds each artefact and sends it, so results are those of
+`execution=local`. What a cluster loses is computed here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import progress
+from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.foreign import FAILURES
+from ragbench.base.formatting import counted
+from ragbench.experiment.estimate import missing_passages
+from ragbench.experiment.execution import failed, local
+from ragbench.extras.cluster import worker
+from ragbench.models.cache import CachedEncoder
+from ragbench.models.functions import is_endpoint
+from ragbench.models.parallel import threads_for
+from ragbench.search.engine.executor import in_tree_order, prefix_keys
+
+if TYPE_CHECKING:
+    from ragbench.config.sections import ExecutionSpec
+    from ragbench.experiment.plan import Plan, PlannedArm
+    from ragbench.search.engine.executor import Outcome
+
+_LOG = logging.getLogger(__name__)
+
+_SHARD = 64
+"""Texts that a worker embeds in one task."""
+_GROUPS = 2
+"""Groups of arms for each worker: fewer share more stages, more are balanced better."""
+
+
+def outcomes(plan: Plan) -> Iterator[Outcome]:
+    """Compute the arms by the workers of a Dask cluster; live searches and recorded runs are read here.
+
+    Raises ConfigError when there is no cluster, or a worker could give other results; ArmsFailed as `local` does.
+    """
+    arms = {name: arm for name, arm in plan.arms.items() if not (arm.pipeline.live or arm.pipeline.recorded)}
+    errors: dict[str, BaseException] = {}
+    done: set[str] = set()
+    if arms:
+        with _cluster(plan.execution) as (client, own):
+            terms = _agreed(client, list(arms.values()), own)
+            _embed(client, terms, replace(plan, arms=arms))
+            for name, result in _computed(client, terms, plan, arms):
+                done.add(name)
+                if isinstance(result, BaseException):
+                    errors[name] = result
+                else:
+                    yield result
+    if left := {name: arm for name, arm in plan.arms.items() if name not in done}:
+        yield from local(replace(plan, arms=left))
+    if errors:
+        raise failed(plan, errors) from next(iter(errors.values()))
+
+
+@contextmanager
+def _cluster(spec: ExecutionSpec) -> Iterator[tuple[Any, bool]]:
+    """The client of a cluster, and whether it was started here with the folders of this machine."""
+    try:
+        from distributed import Client, LocalCluster, default_client
+    except ImportError:
+        raise ConfigError("execution=dask needs the package distributed: pip install 'ragbench[cluster]'") from None
+    if spec.address is None:
+        try:
+            yield default_client(), False  # made in Python by the caller
+            return
+        except ValueError:
+            pass
+        # TLS: otherwise other users of this machine could send it code.
+        with (
+            LocalCluster(
+                n_workers=spec.workers, threads_per_worker=1, dashboard_address=None, security=True
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client, True
+        return
+    where = {"scheduler_file": spec.address} if spec.address.endswith(".json") else {"address": spec.address}
+    try:
+        client = Client(**where, timeout="10s")
+        client.wait_for_workers(1, timeout=30)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"execution.address={spec.address} has no Dask scheduler with a worker ({error}): start them with "
+            "`dask scheduler` and `dask worker ADDRESS`"
+        ) from None
+    with client:
+        _LOG.info(f"the dashboard of the cluster is {client.dashboard_link}")
+        yield client, False
+
+
+def _agreed(client: Any, arms: Sequence[PlannedArm], own: bool) -> worker.Terms:
+    """What the workers must have. Raises ConfigError for a worker with something else."""
+    needs = [(arm.index.spec, *need.partition(":")[::2]) for arm in arms for need in sorted(arm.pipeline.needs)]
+    specs = [spec.vectors(source).encoder for spec, kind, source in needs if kind == "encoder" or kind == "dense"]
+    models = arms[0].index.models
+    assert models.cache is not None, "a run has caches"
+    count = len(client.scheduler_info(n_workers=-1)["workers"])
+    terms = worker.Terms(
+        (arms[0].index.store.root.absolute(), models.cache.absolute()) if own else None,
+        max(1, threads_for(None) // count) if own else None,
+        models.shipped,
+        tuple(dict.fromkeys(spec for spec in specs if not is_endpoint(spec.name))),
+        any(kind == "lexical" for _, kind, _ in needs),
+    )
+    here = worker.facts(terms)
+    for address, there in client.run(worker.facts, terms).items():
+        if reason := worker.difference(address, there, here):
+            raise ConfigError(reason)
+    _LOG.info(f"computing with {counted(count, 'Dask worker')}; latency is measured on this machine")
+    return replace(terms, expected=tuple(here.items()))
+
+
+def _embed(client: Any, terms: worker.Terms, plan: Plan) -> None:
+    """Fill the cache of this machine with the vectors that it lacks; those of failed shards are left to the build."""
+    from distributed import as_completed
+
+    shards: dict[Any, tuple[CachedEncoder, list[str]]] = {}
+    given: set[tuple[str, str]] = set()
+    for spec, encoder, missing in missing_passages(plan):
+        texts = [text for text in missing if (encoder.passage_digest, text) not in given]
+        given.update((encoder.passage_digest, text) for text in texts)
+        assert isinstance(encoder, CachedEncoder), "a run has caches"
+        for start in range(0, len(texts), _SHARD):
+            shard = texts[start : start + _SHARD]
+            shards[client.submit(worker.embed, terms, spec, shard, pure=False)] = encoder, shard
+    tick = progress.task_ticks("embedding", sum(len(shard) for _, shard in shards.values()))
+    for future in as_completed(list(shards)):
+        encoder, shard = shards.pop(future)
+        if future.status == "finished":
+            encoder.keep(shard, future.result())
+        tick(len(shard))
+
+
+def _computed(
+    client: Any, terms: worker.Terms, plan: Plan, arms: dict[str, PlannedArm]
+) -> Iterator[tuple[str, Outcome | BaseException]]:
+    """The outcome or the error of each arm; none for those that the cluster lost."""
+    from distributed import as_completed
+
+    ready: list[PlannedArm] = []
+    for arm in arms.values():
+        try:
+            arm.index.prepare(arm.pipeline.needs)
+            ready.append(arm)
+        except FAILURES as error:
+            yield arm.name, error
+    ordered = in_tree_order(ready, {arm.name: prefix_keys(arm) for arm in ready})
+    sent = _sent(client, terms, ordered)
+    size = -(-len(ordered) // (_GROUPS * len(client.scheduler_info(n_workers=-1)["workers"])))
+    tasks: dict[Any, list[PlannedArm]] = {}
+    for start in range(0, len(ordered), size or 1):
+        group = ordered[start : start + size]
+        works = [_work(arm) for arm in group]
+        read = {(each.kind, each.fingerprint) for arm in group for each in arm.artefacts}
+        files = {name: future for name, future in sent.items() if name in read}
+        tasks[client.submit(worker.compute, terms, works, list(plan.queries), files, pure=False)] = group
+    tick = progress.task_ticks("computing arms", len(ordered))
+    for future in as_completed(list(tasks)):
+        group = tasks.pop(future)
+        if future.status == "finished":
+            yield from future.result().items()
+        elif isinstance(reason := future.exception(), RagbenchError):
+            yield from ((arm.name, reason) for arm in group)
+        else:
+            _LOG.warning(f"the cluster lost {counted(len(group), 'arm')} ({reason!r}): computed here")
+        tick(len(group))
+
+
+def _work(arm: PlannedArm) -> worker.Work:
+    index = arm.index
+    return worker.Work(arm.name, arm.pipeline, index.spec, index.collection, index.times())
+
+
+def _sent(client: Any, terms: worker.Terms, arms: Sequence[PlannedArm]) -> dict[tuple[str, str], Any]:
+    """Copies of the artefacts that a worker lacks, on every worker."""
+    artefacts = {(each.kind, each.fingerprint): each for arm in arms for each in arm.artefacts}
+    lacking = {name for names in client.run(worker.lacks, terms, list(artefacts)).values() for name in names}
+    sent = {name: client.scatter([worker.packed(artefacts[name])], broadcast=True, hash=False)[0] for name in lacking}
+    if sent:
+        size = sum(artefacts[name].size_bytes for name in sent)
+        _LOG.info(f"sent {counted(len(sent), 'artefact')} of {size / 2**20:,.1f} MiB to every worker")
+    return sent

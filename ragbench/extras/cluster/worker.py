@@ -1,0 +1,181 @@
+"""What a Dask worker does: describe itself, embed texts, receive artefacts, and compute arms."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.files import draft_of, publish_folder
+from ragbench.base.foreign import FAILURES
+from ragbench.base.types import Query
+from ragbench.index import jvm
+from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, damage_of
+from ragbench.index.index import Index
+from ragbench.index.spec import IndexSpec
+from ragbench.models.access import Models
+from ragbench.models.resolve import EncoderSpec
+from ragbench.results import environment
+from ragbench.search.engine.executor import Arm, Outcome, Session
+from ragbench.search.engine.pipeline import Pipeline
+
+Files = Mapping[str, bytes]
+"""The contents of an artefact's files, with its manifest, by path."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the workers of a run agree on.
+
+    `folders`: of artefacts and caches; None: each worker has its own, below the folder that Dask gives it. `threads`
+    and `shipped` are those of `Models`. `encoders` and `java` are needed; `expected` is what `facts` must give.
+    """
+
+    folders: tuple[Path, Path] | None
+    threads: int | None
+    shipped: bool
+    encoders: tuple[EncoderSpec, ...]
+    java: bool
+    expected: tuple[tuple[str, str], ...] = ()
+
+    def places(self, process: Any = None) -> tuple[Path, Path]:
+        """The folders of artefacts and of caches on a worker, in a task by default that which runs it."""
+        if self.folders is not None:
+            return self.folders
+        from distributed import get_worker
+
+        own = Path((process or get_worker()).local_directory) / "ragbench"
+        return own / "index", own / "cache"
+
+
+@dataclass(frozen=True)
+class Work:
+    """An arm without its index, which a worker opens from artefacts. `times` are those of `Index`."""
+
+    name: str
+    pipeline: Pipeline
+    spec: IndexSpec
+    collection: str
+    times: Mapping[str, float]
+
+    def read_times(self) -> Mapping[str, float]:
+        """`times`, as `Index` asks for them."""
+        return self.times
+
+
+def facts(terms: Terms) -> dict[str, str]:
+    """By name what results depend on here: packages, the digest of each encoder and how it rounds, Java."""
+    here = environment.describe()
+    known = {"ragbench": str(here["ragbench"]), **here["packages"]}
+    for spec in terms.encoders:
+        try:
+            encoder = Models().encoder(spec)
+            known[f"model {spec.name}"] = f"{encoder.passage_digest[:12]} {getattr(encoder, 'numerics', '')}".rstrip()
+        except FAILURES as error:
+            known[f"model {spec.name}"] = f"missing ({error})"
+    if terms.java:
+        try:
+            jvm.start_jvm()
+            known["Java"] = "working"
+        except FAILURES as error:
+            known["Java"] = f"missing ({error})"
+    return known
+
+
+def difference(worker: str, there: Mapping[str, str], here: Mapping[str, str]) -> str | None:
+    """The sentence that refuses a worker, None for one that gives the same results."""
+    key = next((key for key in here if there.get(key) != here[key]), None)
+    if key is None:
+        return None
+    return (
+        f"worker {worker} has {key} {there.get(key, 'missing')}, and the machine of the command has {here[key]}: "
+        "install the same on both, because results could differ"
+    )
+
+
+def embed(terms: Terms, spec: EncoderSpec, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Unit vectors of passages, shape (n, dim)."""
+    _check(terms)
+    return _models(terms).encoder(spec).encode_passages(texts)
+
+
+def lacks(terms: Terms, names: Sequence[tuple[str, str]], dask_worker: Any) -> list[tuple[str, str]]:
+    """The artefacts of these kinds and fingerprints that are not here; Dask gives `dask_worker`."""
+    store = ArtefactStore(terms.places(dask_worker)[0])
+    return [name for name in names if not store.has(*name)]
+
+
+def packed(artefact: Artefact) -> Files:
+    """The files of an artefact."""
+    paths = [*artefact.manifest["files"], MANIFEST]
+    return {path: (artefact.folder / path).read_bytes() for path in paths}
+
+
+def compute(
+    terms: Terms, works: Sequence[Work], queries: Sequence[Query], artefacts: Mapping[tuple[str, str], Files]
+) -> dict[str, Outcome | BaseException]:
+    """The outcomes, or the errors, of arms by name; `artefacts`, by kind and fingerprint, are kept here."""
+    _check(terms)
+    store = ArtefactStore(terms.places()[0])
+    for (kind, fingerprint), files in artefacts.items():
+        _keep(store, kind, fingerprint, files)
+    session, results = Session(queries), dict[str, Outcome | BaseException]()
+    for work in works:
+        models, opened = _models(terms), _opened(terms)
+        try:
+            index = Index(work.spec, work.collection, _no_documents, store, models, opened, work.read_times)
+            results[work.name] = session.outcome(Arm(work.name, work.pipeline, index))
+        except FAILURES as error:
+            results[work.name] = error
+    return results
+
+
+def _keep(store: ArtefactStore, kind: str, fingerprint: str, files: Files) -> None:
+    """Write an artefact that came from another machine, once its digests are checked."""
+    from filelock import FileLock
+
+    folder = store.root / kind / fingerprint
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.parent / f".{fingerprint}.lock"):
+        if folder.exists():
+            return
+        draft = draft_of(folder)
+        try:
+            for path, content in files.items():
+                (draft / path).parent.mkdir(parents=True, exist_ok=True)
+                (draft / path).write_bytes(content)
+            if damage := damage_of(json.loads(files[MANIFEST]), kind, fingerprint, draft, in_full=True):
+                raise IndexError_(f"artefact {kind} {fingerprint} was damaged on its way to this worker: {damage}")
+            publish_folder(draft, folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _no_documents() -> Any:
+    raise IndexError_("a worker builds no index: the machine of the command sends it")
+
+
+@cache
+def _check(terms: Terms) -> None:
+    """Refuse work in this process if results could differ: it may have joined after the run began."""
+    if reason := difference("that joined the run", facts(terms), dict(terms.expected)):
+        raise ConfigError(reason)
+
+
+@cache
+def _models(terms: Terms) -> Models:
+    return Models(cache=terms.places()[1], threads=terms.threads, shipped=terms.shipped)
+
+
+@cache
+def _opened(terms: Terms) -> dict[Hashable, Any]:
+    """The open readers that arms of this process share."""
+    return {}
