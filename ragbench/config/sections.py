@@ -110,8 +110,8 @@ class ExecutionSpec(Validated):
     """Where arms are computed: `local` is this process; entry points `execution.NAME` add others."""
 
     kind: Annotated[str, Constraint(_is_execution, "must be local, or that of an installed package")] = LOCAL
-    workers: Count = 2  # of execution=dask: processes to start on this machine when there is no address
-    # of execution=dask: a scheduler such as tcp://10.0.0.5:8786, or its scheduler file (.json)
+    workers: Count = 2  # with execution=dask: processes to start on this machine when there is no address
+    # with execution=dask: a scheduler such as tcp://10.0.0.5:8786, or its scheduler file (.json)
     address: Name | None = None
 
 

@@ -47,9 +47,9 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
     done: set[str] = set()
     if arms:
         with _cluster(plan.execution) as (client, own):
-            terms = _agreed(client, list(arms.values()), own)
-            _embed(client, terms, replace(plan, arms=arms))
-            for name, result in _computed(client, terms, plan, arms):
+            agreed = _agreed(client, list(arms.values()), own)
+            _embed(client, agreed, replace(plan, arms=arms))
+            for name, result in _computed(client, agreed, plan, arms):
                 done.add(name)
                 if isinstance(result, BaseException):
                     errors[name] = result
@@ -97,29 +97,29 @@ def _cluster(spec: ExecutionSpec) -> Iterator[tuple[Any, bool]]:
         yield client, False
 
 
-def _agreed(client: Any, arms: Sequence[PlannedArm], own: bool) -> worker.Terms:
+def _agreed(client: Any, arms: Sequence[PlannedArm], own: bool) -> worker.RunTerms:
     """What the workers must have. Raises ConfigError for a worker with something else."""
     needs = [(arm.index.spec, *need.partition(":")[::2]) for arm in arms for need in sorted(arm.pipeline.needs)]
     specs = [spec.vectors(source).encoder for spec, kind, source in needs if kind == "encoder" or kind == "dense"]
     models = arms[0].index.models
     assert models.cache is not None, "a run has caches"
     count = len(client.scheduler_info(n_workers=-1)["workers"])
-    terms = worker.Terms(
+    agreed = worker.RunTerms(
         (arms[0].index.store.root.absolute(), models.cache.absolute()) if own else None,
         max(1, threads_for(None) // count) if own else None,
         models.shipped,
         tuple(dict.fromkeys(spec for spec in specs if not is_endpoint(spec.name))),
         any(kind == "lexical" for _, kind, _ in needs),
     )
-    here = worker.facts(terms)
-    for address, there in client.run(worker.facts, terms).items():
+    here = worker.facts(agreed)
+    for address, there in client.run(worker.facts, agreed).items():
         if reason := worker.difference(address, there, here):
             raise ConfigError(reason)
     _LOG.info(f"computing with {counted(count, 'Dask worker')}; latency is measured on this machine")
-    return replace(terms, expected=tuple(here.items()))
+    return replace(agreed, expected=tuple(here.items()))
 
 
-def _embed(client: Any, terms: worker.Terms, plan: Plan) -> None:
+def _embed(client: Any, agreed: worker.RunTerms, plan: Plan) -> None:
     """Fill the cache of this machine with the vectors that it lacks; those of failed shards are left to the build."""
     from distributed import as_completed
 
@@ -131,7 +131,7 @@ def _embed(client: Any, terms: worker.Terms, plan: Plan) -> None:
         assert isinstance(encoder, CachedEncoder), "a run has caches"
         for start in range(0, len(texts), _SHARD):
             shard = texts[start : start + _SHARD]
-            shards[client.submit(worker.embed, terms, spec, shard, pure=False)] = encoder, shard
+            shards[client.submit(worker.embed, agreed, spec, shard, pure=False)] = encoder, shard
     tick = progress.task_ticks("embedding", sum(len(shard) for _, shard in shards.values()))
     for future in as_completed(list(shards)):
         encoder, shard = shards.pop(future)
@@ -141,7 +141,7 @@ def _embed(client: Any, terms: worker.Terms, plan: Plan) -> None:
 
 
 def _computed(
-    client: Any, terms: worker.Terms, plan: Plan, arms: dict[str, PlannedArm]
+    client: Any, agreed: worker.RunTerms, plan: Plan, arms: dict[str, PlannedArm]
 ) -> Iterator[tuple[str, Outcome | BaseException]]:
     """The outcome or the error of each arm; none for those that the cluster lost."""
     from distributed import as_completed
@@ -154,7 +154,7 @@ def _computed(
         except FAILURES as error:
             yield arm.name, error
     ordered = in_tree_order(ready, {arm.name: prefix_keys(arm) for arm in ready})
-    sent = _sent(client, terms, ordered)
+    sent = _sent(client, agreed, ordered)
     size = -(-len(ordered) // (_GROUPS * len(client.scheduler_info(n_workers=-1)["workers"])))
     tasks: dict[Any, list[PlannedArm]] = {}
     for start in range(0, len(ordered), size or 1):
@@ -162,7 +162,7 @@ def _computed(
         works = [_work(arm) for arm in group]
         read = {(each.kind, each.fingerprint) for arm in group for each in arm.artefacts}
         files = {name: future for name, future in sent.items() if name in read}
-        tasks[client.submit(worker.compute, terms, works, list(plan.queries), files, pure=False)] = group
+        tasks[client.submit(worker.compute, agreed, works, list(plan.queries), files, pure=False)] = group
     tick = progress.task_ticks("computing arms", len(ordered))
     for future in as_completed(list(tasks)):
         group = tasks.pop(future)
@@ -180,10 +180,10 @@ def _work(arm: PlannedArm) -> worker.Work:
     return worker.Work(arm.name, arm.pipeline, index.spec, index.collection, index.times())
 
 
-def _sent(client: Any, terms: worker.Terms, arms: Sequence[PlannedArm]) -> dict[tuple[str, str], Any]:
+def _sent(client: Any, agreed: worker.RunTerms, arms: Sequence[PlannedArm]) -> dict[tuple[str, str], Any]:
     """Copies of the artefacts that a worker lacks, on every worker."""
     artefacts = {(each.kind, each.fingerprint): each for arm in arms for each in arm.artefacts}
-    lacking = {name for names in client.run(worker.lacks, terms, list(artefacts)).values() for name in names}
+    lacking = {name for names in client.run(worker.lacks, agreed, list(artefacts)).values() for name in names}
     sent = {name: client.scatter([worker.packed(artefacts[name])], broadcast=True, hash=False)[0] for name in lacking}
     if sent:
         size = sum(artefacts[name].size_bytes for name in sent)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ragbench.base.options import choice
+from ragbench.base.options import option
+from ragbench.config.sections import ExecutionSpec
 
-choice(
+option(
     "execution=dask",
     "Dask workers embed texts and compute arms, with the same results; latency is measured here.",
-    {"kind": "dask"},
-    package="execution",
-)
+    plain=True,
+    kind="dask",
+)(ExecutionSpec)

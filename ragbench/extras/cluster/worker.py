@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.base.files import draft_of, publish_folder
 from ragbench.base.foreign import FAILURES
 from ragbench.base.types import Query
+from ragbench.boundary.json import read_json_file
 from ragbench.index import jvm
 from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, damage_of
 from ragbench.index.index import Index
@@ -32,7 +32,7 @@ Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
-class Terms:
+class RunTerms:
     """What the workers of a run agree on.
 
     `folders`: of artefacts and caches; None: each worker has its own, below the folder that Dask gives it. `threads`
@@ -71,17 +71,17 @@ class Work:
         return self.times
 
 
-def facts(terms: Terms) -> dict[str, str]:
+def facts(agreed: RunTerms) -> dict[str, str]:
     """By name what results depend on here: packages, the digest of each encoder and how it rounds, Java."""
     here = environment.describe()
     known = {"ragbench": str(here["ragbench"]), **here["packages"]}
-    for spec in terms.encoders:
+    for spec in agreed.encoders:
         try:
             encoder = Models().encoder(spec)
             known[f"model {spec.name}"] = f"{encoder.passage_digest[:12]} {getattr(encoder, 'numerics', '')}".rstrip()
         except FAILURES as error:
             known[f"model {spec.name}"] = f"missing ({error})"
-    if terms.java:
+    if agreed.java:
         try:
             jvm.start_jvm()
             known["Java"] = "working"
@@ -101,15 +101,15 @@ def difference(worker: str, there: Mapping[str, str], here: Mapping[str, str]) -
     )
 
 
-def embed(terms: Terms, spec: EncoderSpec, texts: Sequence[str]) -> NDArray[np.float32]:
+def embed(agreed: RunTerms, spec: EncoderSpec, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors of passages, shape (n, dim)."""
-    _check(terms)
-    return _models(terms).encoder(spec).encode_passages(texts)
+    _check(agreed)
+    return _models(agreed).encoder(spec).encode_passages(texts)
 
 
-def lacks(terms: Terms, names: Sequence[tuple[str, str]], dask_worker: Any) -> list[tuple[str, str]]:
+def lacks(agreed: RunTerms, names: Sequence[tuple[str, str]], dask_worker: Any) -> list[tuple[str, str]]:
     """The artefacts of these kinds and fingerprints that are not here; Dask gives `dask_worker`."""
-    store = ArtefactStore(terms.places(dask_worker)[0])
+    store = ArtefactStore(agreed.places(dask_worker)[0])
     return [name for name in names if not store.has(*name)]
 
 
@@ -120,16 +120,16 @@ def packed(artefact: Artefact) -> Files:
 
 
 def compute(
-    terms: Terms, works: Sequence[Work], queries: Sequence[Query], artefacts: Mapping[tuple[str, str], Files]
+    agreed: RunTerms, works: Sequence[Work], queries: Sequence[Query], artefacts: Mapping[tuple[str, str], Files]
 ) -> dict[str, Outcome | BaseException]:
     """The outcomes, or the errors, of arms by name; `artefacts`, by kind and fingerprint, are kept here."""
-    _check(terms)
-    store = ArtefactStore(terms.places()[0])
+    _check(agreed)
+    store = ArtefactStore(agreed.places()[0])
     for (kind, fingerprint), files in artefacts.items():
         _keep(store, kind, fingerprint, files)
     session, results = Session(queries), dict[str, Outcome | BaseException]()
     for work in works:
-        models, opened = _models(terms), _opened(terms)
+        models, opened = _models(agreed), _opened(agreed)
         try:
             index = Index(work.spec, work.collection, _no_documents, store, models, opened, work.read_times)
             results[work.name] = session.outcome(Arm(work.name, work.pipeline, index))
@@ -152,7 +152,7 @@ def _keep(store: ArtefactStore, kind: str, fingerprint: str, files: Files) -> No
             for path, content in files.items():
                 (draft / path).parent.mkdir(parents=True, exist_ok=True)
                 (draft / path).write_bytes(content)
-            if damage := damage_of(json.loads(files[MANIFEST]), kind, fingerprint, draft, in_full=True):
+            if damage := damage_of(read_json_file(draft / MANIFEST, own=True), kind, fingerprint, draft, in_full=True):
                 raise IndexError_(f"artefact {kind} {fingerprint} was damaged on its way to this worker: {damage}")
             publish_folder(draft, folder)
         finally:
@@ -164,18 +164,18 @@ def _no_documents() -> Any:
 
 
 @cache
-def _check(terms: Terms) -> None:
+def _check(agreed: RunTerms) -> None:
     """Refuse work in this process if results could differ: it may have joined after the run began."""
-    if reason := difference("that joined the run", facts(terms), dict(terms.expected)):
+    if reason := difference("that joined the run", facts(agreed), dict(agreed.expected)):
         raise ConfigError(reason)
 
 
 @cache
-def _models(terms: Terms) -> Models:
-    return Models(cache=terms.places()[1], threads=terms.threads, shipped=terms.shipped)
+def _models(agreed: RunTerms) -> Models:
+    return Models(cache=agreed.places()[1], threads=agreed.threads, shipped=agreed.shipped)
 
 
 @cache
-def _opened(terms: Terms) -> dict[Hashable, Any]:
+def _opened(agreed: RunTerms) -> dict[Hashable, Any]:
     """The open readers that arms of this process share."""
     return {}
