@@ -56,7 +56,7 @@ def estimate(plan: Plan) -> Estimate:
 def missing_passages(plan: Plan) -> Iterator[tuple[EncoderSpec, Encoder, list[str]]]:
     """By vectors that the arms lack: the specification of the encoder, the encoder, and the texts in no cache.
 
-    Chunk tables are built; vectors of models behind endpoints are left out.
+    Chunk tables are built; vectors of models behind endpoints are excluded.
     """
     for arm in plan.arms.values():
         for need in sorted(arm.pipeline.needs):

@@ -132,6 +132,8 @@ def _embed(client: Any, agreed: worker.RunTerms, plan: Plan) -> None:
         for start in range(0, len(texts), _SHARD):
             shard = texts[start : start + _SHARD]
             shards[client.submit(worker.embed, agreed, spec, shard, pure=False)] = encoder, shard
+    if not shards:
+        return
     tick = progress.task_ticks("embedding", sum(len(shard) for _, shard in shards.values()))
     for future in as_completed(list(shards)):
         encoder, shard = shards.pop(future)
