@@ -6,7 +6,7 @@ import argparse
 import logging
 from typing import TYPE_CHECKING
 
-from ragbench.base import console
+from ragbench.base import console, registry
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError, ResultsError
 
@@ -19,13 +19,19 @@ DESCRIPTION = """Compare a run with a pinned reference: exit code 1 if it is wor
 
 It passes if documents and passages both lose less than the margin, and p95 stays within the budget. It fails if one is
 significantly worse. With too few queries for either, it prints how many more are needed. The reference is pinned in the
-project, because small losses against the previous run would add up."""
+project, because small losses against the previous run would add up.
+
+With --golden and --search, it asks any search for the queries of a file, and fails if one is lost, or if a measure
+drops significantly. It needs no run, no index and no configuration."""
 EXAMPLES = """examples:
   ragbench gate --pin @3/recommended                    later runs are compared with this arm
   ragbench gate                                         check the arm of that name in the newest run
   ragbench gate @2/phase1 @1/phase1                     two arms
   ragbench gate results/runs/A results/runs/B --margin 0.01 --latency-tolerance 0.5
   ragbench gate --max-pollution 0.3                     fails if over 30% of a context is from the wrong folders
+  ragbench gate --golden golden.json --search "https://docs.example.org/search.json?q={query}" --write-baseline
+  ragbench gate --golden golden.json --search "https://docs.example.org/search.json?q={query}"
+  ragbench gate --golden golden.yaml --search "mcp:npx some-server" --tool search_docs --tool search_api
 """
 
 
@@ -41,7 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pin", metavar="RUN", help="store this run or arm in the project as the reference of later gates"
     )
-    parser.add_argument("--measure", metavar="NAME", help="measure at document level (default: that of the reference)")
+    parser.add_argument(
+        "--measure",
+        metavar="NAME",
+        help="measure at document level (default: that of the reference); with --golden, some, such as R@1,R@10,RR",
+    )
     parser.add_argument(
         "--margin",
         type=float,
@@ -71,11 +81,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--changed-data", action="store_true", help="compare although documents, queries or judgments changed"
     )
+    golden = parser.add_argument_group("any search, with a golden file")
+    golden.add_argument("--golden", metavar="FILE", help="queries with expected pages: JSON, JSON Lines, YAML or CSV")
+    golden.add_argument(
+        "--search",
+        metavar="URL|PROGRAM|mcp:...",
+        help="the search: a URL or program with {query}, a program that reads and prints JSON Lines, or mcp: and the "
+        "URL or program of an MCP server",
+    )
+    golden.add_argument("--write-baseline", action="store_true", help="write the ranks of now as the baseline")
+    golden.add_argument(
+        "--baseline", metavar="FILE", help="file of ranks (default: next to the golden file, FILE.baseline.json)"
+    )
+    golden.add_argument(
+        "--tool", action="append", metavar="NAME", help="tool of the MCP server (repeatable; default: search)"
+    )
+    golden.add_argument(
+        "--arguments", metavar="JSON", help="arguments of the tool, or a body to POST, with {query} and {depth}"
+    )
+    golden.add_argument("--hits", metavar="PATH", help="where the hits are in an answer (JMESPath; default: inferred)")
+    golden.add_argument("--document", metavar="PATH", help="where a hit has its id, path or URL (default: inferred)")
+    golden.add_argument("--token", metavar="VARIABLE", help="environment variable with a bearer token for the URL")
+    golden.add_argument(
+        "--allow-lost", type=int, default=0, metavar="N", help="number of lost queries that pass (default: 0)"
+    )
+    golden.add_argument(
+        "--max-drop",
+        type=float,
+        metavar="X",
+        help="drop of a measure that fails, significant or not (default: only a significant one)",
+    )
     console.add_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when the candidate is worse, 3 when too little is known to say."""
+    if arguments.golden or arguments.search:
+        if not arguments.golden:
+            raise ConfigError("--search needs --golden: a file of queries with the pages that answer them")
+        return int(registry.required("hook", "golden_gate", "--golden")(arguments))
     from ragbench.config import composition, project
     from ragbench.export import measured_arm
     from ragbench.export.gate import Limits, gate, show

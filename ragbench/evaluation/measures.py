@@ -83,12 +83,12 @@ def evaluate(
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
     of_answerable = {qid: run[qid] for qid in answerable}
     custom = [name for name in measures if _is_own(name)]
-    parsed = {name: _parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *custom)}
+    others = [name for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *custom)]
     rows = [(qid, UNJUDGED, unjudged(hits, qrels[qid])) for qid, hits in of_answerable.items()]
     rows += _unplaced(run)
     rows += [(qid, name, _own_value(name, hits, qrels[qid])) for name in custom for qid, hits in of_answerable.items()]
-    rows += _by_ir_measures(parsed, of_answerable, qrels)
-    if PRIMARY in parsed and has_nonrelevant_judgments(qrels[qid] for qid in answerable):
+    rows += by_ir_measures(others, of_answerable, qrels)
+    if PRIMARY in others and has_nonrelevant_judgments(qrels[qid] for qid in answerable):
         rows += _if_useful(of_answerable, qrels)
     rows += [(qid, SILENCE, float(not run[qid])) for qid in sorted(set(run) & set(unanswerable) - set(answerable))]
     rows += [(qid, FALSE_SILENCE, float(not hits)) for qid, hits in of_answerable.items()]
@@ -104,20 +104,21 @@ def _unplaced(run: Run) -> list[tuple[str, str, float]]:
     return [(qid, UNPLACED, sum(unmatched[:10]) / 10) for qid, unmatched in outside.items()]
 
 
-def _by_ir_measures(parsed: Mapping[str, Measure], run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
-    """The values of measures by name, for every query of the run. Raises ConfigError when a program of theirs fails."""
+def by_ir_measures(names: Iterable[str], run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
+    """(qid, measure, value) of measures of ir_measures, for every query of the run. Raises ConfigError if one fails."""
     import ir_measures
 
+    parsed = {name: _parse(name) for name in names}
     qids = list(run)
     # Numbered: the program that computes a measure may accept only numbers as ids of queries.
     judged = {str(number): dict(qrels[qid]) for number, qid in enumerate(qids)}
     scored = {str(number): dict(run[qid]) or {"": 0.0} for number, qid in enumerate(qids)}
     values: dict[tuple[str, str], float] = {}
     for together in _by_call(parsed):
-        names = {parsed[name].NAME: name for name in together}
+        names = {str(parsed[name].NAME): name for name in together}
         try:
             for metric in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
-                values[names[metric.measure.NAME], qids[int(metric.query_id)]] = float(metric.value)
+                values[names[str(metric.measure.NAME)], qids[int(metric.query_id)]] = float(metric.value)
         except subprocess.CalledProcessError as error:
             raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; remove it") from None
     # Without hits none lacks a judgment: an arm that returns nothing is worse, not less judged.

@@ -1,0 +1,179 @@
+"""Golden files: queries and the pages that must answer them, and the ranks of these pages, kept in a small baseline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ragbench.base.bounds import shown
+from ragbench.base.errors import BenchmarkError, BoundaryError
+from ragbench.base.files import why_unreadable
+from ragbench.benchmark.lines import read_rows, write_atomically
+from ragbench.benchmark.names import address
+from ragbench.benchmark.quotes import entries
+from ragbench.boundary.json import read_json_file
+from ragbench.boundary.yaml import read_yaml_file
+
+QUERY = ("query", "question", "q", "text")
+EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", "path")
+"""The fields of a case, by preference."""
+
+Ranks = Mapping[str, int | None]
+"""The rank of each expected page of a query, from 1; None where it is not among the first hits."""
+Answers = Mapping[str, Ranks]
+"""The ranks by query."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query, and the ids, paths or addresses of the pages that answer it, at least one."""
+
+    query: str
+    expected: tuple[str, ...]
+
+    def ranks(self, hits: Sequence[str], depth: int) -> dict[str, int | None]:
+        """The ranks of the expected pages among the first `depth` different hits."""
+        names = list(dict.fromkeys(hits))[:depth]
+        return {
+            page: next((rank for rank, hit in enumerate(names, start=1) if is_same(page, hit)), None)
+            for page in self.expected
+        }
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two names are of one page: equal, or paths of which one is the end of the other.
+
+    Host, extension, `index` and capitals do not count, and an anchor does only where both have one. The name of a file
+    without a folder is the end of no path.
+    """
+    if one == other:
+        return True
+    (path, anchor), (other_path, other_anchor) = _parts(one), _parts(other)
+    if not path or not other_path or (anchor and other_anchor and anchor != other_anchor):
+        return False
+    short, long = sorted((path, other_path), key=len)
+    return short == long or ("/" in short and long.endswith(f"/{short}"))
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The path of a name in normal form, with the parameters of an address, and its anchor."""
+    plain, _, anchor = name.partition("#")
+    url = urlsplit(plain) if "://" in plain else None
+    return (address(plain) if url is None else f"{address(url.path)}?{url.query}".rstrip("?")), anchor
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a file in JSON, JSON Lines, YAML or CSV. Raises BenchmarkError with the place of a wrong one.
+
+    JSON and YAML have a list of objects, such a list under any key, or the expected pages by query.
+    """
+    cases: dict[str, Case] = {}
+    for location, row in _rows(path):
+        query = next((row[name] for name in QUERY if row.get(name)), None)
+        expected = next((row[name] for name in EXPECTED if row.get(name)), None)
+        if not isinstance(query, str) or not query.strip():
+            raise BenchmarkError(f"{location} has no query: write it as {', '.join(QUERY[:-1])} or {QUERY[-1]}")
+        if isinstance(expected, str) and path.suffix.lower() in (".csv", ".tsv"):
+            expected = entries(expected)
+        pages = tuple(dict.fromkeys(_pages(expected, location)))
+        if not pages:
+            fields = f"{', '.join(EXPECTED[:-1])} or {EXPECTED[-1]}"
+            raise BenchmarkError(f"{location} names no page that answers '{query[:60]}': write it as {fields}")
+        if query in cases:
+            raise BenchmarkError(f"{location} has the query '{query[:60]}' again: keep one case of each query")
+        cases[query] = Case(query, pages)
+    if not cases:
+        raise BenchmarkError(f"{path} has no cases: write a list of objects with query and expected")
+    return list(cases.values())
+
+
+def _rows(path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """(place, fields) of every case; names of fields are lower-case."""
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".yaml", ".yml"):
+        return ((f"{path}:{number}", row) for number, row in read_rows(path))
+    try:
+        value = read_json_file(path) if suffix == ".json" else read_yaml_file(path)
+    except BoundaryError as error:
+        raise BenchmarkError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise BenchmarkError(f"{path} cannot be read: {why_unreadable(error)}") from None
+    lists = [value] if isinstance(value, list) else []
+    if isinstance(value, Mapping):
+        lists = [items for items in value.values() if isinstance(items, list) and items and _are_objects(items)]
+        if not lists:
+            lists = [[{"query": str(query), "expected": pages} for query, pages in value.items()]]
+    if len(lists) != 1 or not _are_objects(lists[0]):
+        raise BenchmarkError(f"{path} must have one list of objects with query and expected, got {shown(value)}")
+    return (
+        (f"{path}: case {number}", {str(key).strip().lower(): cell for key, cell in row.items()})
+        for number, row in enumerate(lists[0], start=1)
+    )
+
+
+def _are_objects(items: Sequence[Any]) -> bool:
+    return all(isinstance(item, Mapping) for item in items)
+
+
+def _pages(value: Any, location: str) -> list[str]:
+    """The names in a field: a text, a number, an object with one of `EXPECTED` or an id, or a list of these."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return [page for item in value for page in _pages(item, location)]
+    if isinstance(value, Mapping):
+        return _pages(next((value[name] for name in (*EXPECTED, "id", "docno") if value.get(name)), None), location)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise BenchmarkError(f"{location}: an expected page must be an id, a path or an address, got {shown(value)}")
+    return [str(value).strip()] if str(value).strip() else []
+
+
+def write_baseline(path: Path, surfaces: Mapping[str, Answers], depth: int) -> None:
+    """Write the ranks of every surface, a line for each query. Raises BenchmarkError where that cannot be."""
+    tables = ",\n".join(
+        f"  {_json(name)}: [\n"
+        + ",\n".join(f"   {_json({'query': query, 'ranks': ranks})}" for query, ranks in answers.items())
+        + "\n  ]"
+        for name, answers in surfaces.items()
+    )
+    write_atomically(path, f'{{\n "depth": {depth},\n "surfaces": {{\n{tables}\n }}\n}}\n')
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth: int) -> dict[str, Answers]:
+    """The ranks by surface. BenchmarkError for no baseline, and one of other cases, other surfaces or fewer hits."""
+    again = "write a new baseline with --write-baseline"
+    try:
+        value = read_json_file(path)
+        surfaces: dict[str, Answers] = {
+            name: {row["query"]: dict(row["ranks"]) for row in rows} for name, rows in value["surfaces"].items()
+        }
+        ranks = [rank for answers in surfaces.values() for of_query in answers.values() for rank in of_query.values()]
+        if not all(rank is None or type(rank) is int for rank in (value["depth"], *ranks)):
+            raise TypeError
+    except OSError as error:
+        raise BenchmarkError(f"there is no baseline {path} ({why_unreadable(error)}): {again}") from None
+    except BoundaryError as error:
+        raise BenchmarkError(f"{path} cannot be read ({error}): {again}") from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise BenchmarkError(f"{path} is not a baseline of ragbench gate --golden: {again}") from None
+    for name in names:
+        if name not in surfaces:
+            raise BenchmarkError(f"{path} has no ranks of '{name}', only of {', '.join(surfaces)}: {again}")
+        kept, wanted = surfaces[name], {case.query: set(case.expected) for case in cases}
+        changed = [q for q in {**wanted, **kept} if q not in kept or wanted.get(q) != set(kept[q])]
+        if changed:
+            raise BenchmarkError(
+                f"{path} has other labels than the golden file for {len(changed)} queries, such as "
+                f"'{changed[0][:60]}', so nothing can be compared: {again}"
+            )
+    if value["depth"] is None or value["depth"] < depth:
+        raise BenchmarkError(f"{path} has {value['depth']} hits of a query and the measures need {depth}: {again}")
+    return surfaces

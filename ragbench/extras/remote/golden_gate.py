@@ -1,0 +1,373 @@
+"""`ragbench gate --golden`: the ranks that a search gives to the pages of a golden file, against those of a baseline.
+
+A few dozen queries cannot exclude a small loss, so nothing is inconclusive here: a lost query, a significant drop or
+a drop of a chosen size fails, and each difference is printed with the number of lost queries that would be significant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
+from ragbench.boundary.json import read_json
+from ragbench.evaluation import measures
+from ragbench.evidence.statistics import compare_all
+from ragbench.extras.remote.golden import Answers, Case, Ranks, is_same, read_baseline, read_cases, write_baseline
+from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program
+from ragbench.extras.remote.live.response_mapping import infer_mapping
+from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
+
+MEASURES = "R@1,R@10,RR"
+_DEPTH = 10
+_TIMEOUT_S, _PER_SECOND = 30.0, 20.0
+_SIGNIFICANT_FROM = 3  # lost queries; fewer are never significant
+_NAME_IN_TEXT = re.compile(r"https?://[^\s<>()\[\]\"'`]+|[\w./-]+\.(?:mdx?|html?)\b(?:#[\w-]+)?")
+
+_HitsByQuery = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class MeasureChange:
+    """A measure of a surface before and now, the queries that rose and fell, and what is to be said of the difference.
+
+    `least`: how many of the queries, all lost entirely, would be a significant drop; None if all would not be.
+    """
+
+    measure: str
+    before: float
+    now: float
+    rose: int
+    fell: int
+    significant: bool
+    least: int | None
+    cases: int
+
+    @property
+    def words(self) -> str:
+        """The difference and what this many cases can show."""
+        moved = f"{self.rose} better, {self.fell} worse: {'significant' if self.significant else 'not significant'}"
+        could = "no drop" if self.least is None else f"-{self.least / self.cases:.2f} ({self.least} lost)"
+        return f"{moved}; {could} would be"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A query whose best expected page left the first hits, or entered them.
+
+    `instead`: the page that is now at the old place of a lost one, "" if there is none. `counts`: whether a lost query
+    was in the first half of the hits, so that no small shift explains it.
+    """
+
+    query: str
+    page: str
+    before: int | None
+    now: int | None
+    instead: str = ""
+    counts: bool = False
+
+
+@dataclass
+class Surface:
+    """The outcome of one search."""
+
+    changes: list[MeasureChange] = field(default_factory=list)
+    lost: list[Moved] = field(default_factory=list)
+    won: list[Moved] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Ask, and write the baseline or compare with it; 1 when the search is worse. RagbenchError when nothing can be."""
+    if not arguments.search:
+        raise ConfigError("--golden needs --search: a URL with {query}, a program, or mcp: and one of these")
+    if arguments.words or arguments.pin:
+        raise ConfigError("--golden takes no run: its baseline is a file (--baseline)")
+    names = [name.strip() for name in (arguments.measure or MEASURES).split(",")]
+    measures.check(names)
+    depth = max(_DEPTH, *(int(name.rpartition("@")[2]) for name in names if name.rpartition("@")[2].isdigit()), 0)
+    golden = Path(arguments.golden)
+    cases = read_cases(golden)
+    file = Path(arguments.baseline) if arguments.baseline else golden.with_suffix(".baseline.json")
+    surfaces = arguments.tool or ["search"]
+    baseline = None if arguments.write_baseline else read_baseline(file, cases, surfaces, depth)
+    hits = {name: ask(arguments, name, cases, depth) for name in surfaces}
+    now = {name: {case.query: case.ranks(hits[name][case.query], depth) for case in cases} for name in surfaces}
+    for name in surfaces:
+        if not any(rank for of_query in now[name].values() for rank in of_query.values()):
+            shown = next(answer[0] for answer in hits[name].values() if answer)
+            if baseline is None or not any(rank for r in baseline[name].values() for rank in r.values()):
+                raise LiveError(
+                    f"no query of {golden} has an expected page among {depth} hits of '{name}': a hit is named "
+                    f"'{shown[:60]}', an expected page '{cases[0].expected[0][:60]}'; choose the field with --document"
+                )
+    if baseline is None:
+        write_baseline(file, now, depth)
+        print(f"wrote {file}: the ranks of {len(cases)} queries; commit it")
+        return 0
+    outcomes = judge(
+        {name: baseline[name] for name in surfaces},
+        now,
+        names,
+        depth=depth,
+        hits=hits,
+        allow_lost=arguments.allow_lost,
+        max_drop=arguments.max_drop,
+        confidence=arguments.confidence or 0.95,
+    )
+    failed = any(outcome.failures for outcome in outcomes.values())
+    if arguments.json:
+        console.print_json({"passes": not failed, "cases": len(cases), "surfaces": outcomes})
+    else:
+        print("\n".join(line for name, outcome in outcomes.items() for line in _lines(name, outcome, depth)))
+    return FAILED if failed else 0
+
+
+def judge(
+    before: Mapping[str, Answers],
+    now: Mapping[str, Answers],
+    names: Sequence[str],
+    *,
+    depth: int,
+    hits: Mapping[str, _HitsByQuery] | None = None,
+    allow_lost: int = 0,
+    max_drop: float | None = None,
+    confidence: float = 0.95,
+) -> dict[str, Surface]:
+    """The outcome of each surface: measures as one family of comparisons, and the queries that were lost or won.
+
+    A surface fails if more than `allow_lost` queries that had an expected page in the first half of `depth` hits have
+    none among all of them, if a measure drops significantly, or by at least `max_drop`.
+    """
+    pairs = [(surface, name) for surface in before for name in names]
+    old, new = (
+        np.array([row for surface in before for row in _values(side[surface], list(before[surface]), names, depth)])
+        for side in (before, now)
+    )
+    n = old.shape[1]
+    least = _least(n, confidence)
+    outcomes = {surface: Surface() for surface in before}
+    for (surface, name), found in zip(pairs, compare_all(new, old, seed=0, confidence=confidence), strict=True):
+        outcome = outcomes[surface]
+        change = MeasureChange(
+            name, found.mean_baseline, found.mean_candidate, found.wins, found.losses, found.significant, least, n
+        )
+        outcome.changes.append(change)
+        drop = -found.difference
+        if found.significant and drop > 0:
+            outcome.failures.append(f"{name} drops significantly, by {drop:.3f}")
+        if max_drop is not None and drop > 0 and drop >= max_drop - 1e-9:
+            outcome.failures.append(f"{name} drops by {drop:.3f}; less than {max_drop:g} is allowed")
+    for surface, outcome in outcomes.items():
+        for query, ranks in before[surface].items():
+            page, rank = _best(ranks, depth)
+            page_now, rank_now = _best(now[surface][query], depth)
+            if rank and not rank_now:
+                listed = list(dict.fromkeys(hits[surface][query])) if hits else []
+                instead = listed[rank - 1] if len(listed) >= rank else ""
+                outcome.lost.append(Moved(query, page, rank, None, instead, counts=rank <= depth // 2))
+            elif rank_now and not rank:
+                outcome.won.append(Moved(query, page_now, None, rank_now))
+        lost = sum(moved.counts for moved in outcome.lost)
+        if lost > allow_lost:
+            outcome.failures.append(
+                f"{lost} of {n} queries lost that were among the first {depth // 2} hits; {allow_lost} allowed"
+            )
+    return outcomes
+
+
+def _best(ranks: Ranks, depth: int) -> tuple[str, int | None]:
+    """The expected page with the best rank within `depth`, and the rank; the first page and None without any."""
+    page = min(ranks, key=lambda name: ranks[name] or depth + 1)
+    rank = ranks[page]
+    return page, rank if rank is not None and rank <= depth else None
+
+
+def _values(answers: Answers, queries: Sequence[str], names: Sequence[str], depth: int) -> list[list[float]]:
+    """For each measure its value of each query, with judgments of 1 and fillers at the ranks of other pages."""
+    run, qrels = {}, {}
+    for query in queries:
+        placed = {page: rank for page, rank in answers[query].items() if rank is not None and rank <= depth}
+        others = {f" {rank}": rank for rank in range(1, depth + 1) if rank not in placed.values()}
+        run[query] = [(page, -float(rank)) for page, rank in {**placed, **others}.items()]
+        qrels[query] = dict.fromkeys(answers[query], 1)
+    values = {(name, query): value for query, name, value in measures.by_ir_measures(names, run, qrels)}
+    return [[values[name, query] for query in queries] for name in names]
+
+
+@cache
+def _least(n: int, confidence: float) -> int | None:
+    """How many of `n` queries, each lost entirely with no other change, are a significant drop of a measure."""
+    for lost in range(_SIGNIFICANT_FROM, n + 1):
+        now = np.arange(n)[np.newaxis] >= lost
+        if compare_all(now.astype(float), np.ones((1, n)), seed=0, confidence=confidence)[0].significant:
+            return lost
+    return None
+
+
+def ask(arguments: argparse.Namespace, surface: str, cases: Sequence[Case], depth: int) -> dict[str, list[str]]:
+    """The names of the hits by query. LiveError for a search that fails, and one without a hit for any query."""
+    search = arguments.search
+    if "{query}" in search or search.startswith(("mcp:", "http://", "https://")):
+        live = _live(arguments, surface, depth)
+        answers = {case.query: live(case.query) for case in cases}
+    else:
+        answers = _in_batch(_words(search), cases, depth)
+    answers = {query: _content(answer) for query, answer in answers.items()}
+    hits = _reader(arguments, cases, answers)
+    named = {}
+    for query, answer in answers.items():
+        try:
+            named[query] = hits(answer, depth)
+        except LiveError as error:
+            raise LiveError(f"'{surface}' answers '{query[:60]}' with something else than hits: {error}") from None
+    if not any(named.values()):
+        raise LiveError(f"'{surface}' has no hit for any of {len(cases)} queries: check --search, or start the search")
+    return named
+
+
+def _live(arguments: argparse.Namespace, surface: str, depth: int) -> Callable[[str], Any]:
+    """A function that sends one query: to a server, to a new process, or to a tool of an MCP server."""
+    try:
+        body = read_json(arguments.arguments) if arguments.arguments else None
+    except BoundaryError as error:
+        raise ConfigError(f'--arguments is not JSON ({error}): write {{"query": "{{query}}"}}') from None
+    place = arguments.search.removeprefix("mcp:")
+    over_http = place.startswith(("http://", "https://"))
+    common: dict[str, Any] = {
+        "hits": "@", "document": "@", "timeout_s": _TIMEOUT_S, "depth": depth, "per_second": _PER_SECOND
+    }  # fmt: skip
+    live: Live
+    with as_options():
+        if arguments.search.startswith("mcp:"):
+            common |= {"url": place} if over_http else {"program": _words(place)}
+            live = LiveMcp(tool=surface, **common, **({} if body is None else {"arguments": body}))
+        elif over_http:
+            if "{query}" not in f"{place} {body}":
+                raise ConfigError("--search, or --arguments, must hold {query} where the query belongs")
+            method: Any = "GET" if body is None else "POST"
+            live = LiveHttp(url=place, method=method, body=body, token_variable=arguments.token, **common)
+        else:
+            live = LiveCommand(program=_words(place), **common)
+    return live.answer
+
+
+def _words(program: str) -> tuple[str, ...]:
+    """The words of a program's line."""
+    try:
+        words = tuple(shlex.split(program))
+    except ValueError:
+        words = ()
+    if not words:
+        raise ConfigError(f"--search must be a program and its arguments, with closed quotes, got '{program[:60]}'")
+    return words
+
+
+def _in_batch(program: Sequence[str], cases: Sequence[Case], depth: int) -> dict[str, Any]:
+    """The answers of one process that reads a line of JSON for each query and prints one with the same `id`."""
+    lines = [{"id": number, "query": case.query, "depth": depth} for number, case in enumerate(cases, start=1)]
+    client = RateLimitedClient(f"the program {program[0]}", asking_program(program, _TIMEOUT_S * len(cases)), 1.0, 0)
+    printed = client("\n".join(json.dumps(line) for line in lines), depth)
+    rows = printed if isinstance(printed, list) else [printed]
+    by_id = {str(row.get("id")): row for row in rows if isinstance(row, Mapping)}
+    missing = [line["query"] for line in lines if str(line["id"]) not in by_id]
+    if missing:
+        raise LiveError(
+            f"the program {program[0]} prints no line with the id of {len(missing)} queries, such as "
+            f'\'{str(missing[0])[:60]}\': print {{"id": 1, "hits": [...]}} for each line that it reads'
+        )
+    return {case.query: by_id[str(number)] for number, case in enumerate(cases, start=1)}
+
+
+def _reader(
+    arguments: argparse.Namespace, cases: Sequence[Case], answers: Mapping[str, Any]
+) -> Callable[[Any, int], list[str]]:
+    """A function that names the hits of an answer: by `--hits` and `--document`, else as most answers have them.
+
+    Those answers count first in which the names are of expected pages. Raises LiveError if none has hits with a name.
+    """
+    with as_options():
+        reading = HitReading(hits=arguments.hits or "@", document=arguments.document or "@")
+    if not arguments.document:
+        matched: dict[tuple[str, str], list[int]] = {}
+        for case in cases:
+            if place := _place(answers[case.query], arguments.hits, case.expected):
+                matched.setdefault(place[:2], []).append(place[2])
+        best = max(matched, key=lambda place: (sum(matched[place]), len(matched[place])), default=None)
+        if best is not None:
+            reading = HitReading(hits=best[0], document=best[1])
+        elif not any(isinstance(answer, str) for answer in answers.values()):
+            raise LiveError(
+                f"no answer to {len(cases)} queries has hits with a name (one is "
+                f"{str(next(iter(answers.values())))[:80]!r}): check --search, start the search, or choose the fields "
+                "with --hits and --document"
+            )
+
+    def names(answer: Any, depth: int) -> list[str]:
+        if isinstance(answer, str):  # the text of an MCP tool
+            return [name.rstrip(".,;:") for name in _NAME_IN_TEXT.findall(answer)]
+        if (
+            isinstance(answer, Mapping) and reading.hits in answer and answer[reading.hits] is None
+        ):  # how Go writes no hits
+            return []
+        return [hit.document for hit in reading.read(answer, 10 * depth)]
+
+    return names
+
+
+def _content(answer: Any) -> Any:
+    """An answer without the object in which MCP servers wrap a text, and the value of a text that is JSON."""
+    text = answer["result"] if isinstance(answer, Mapping) and list(answer) == ["result"] else answer
+    if not isinstance(text, str):
+        return answer
+    try:
+        return read_json(text)
+    except BoundaryError:
+        return text
+
+
+def _place(answer: Any, hits: str | None, expected: Sequence[str]) -> tuple[str, str, int] | None:
+    """The expressions of the hits of an answer and of their names, and how many name expected pages; None without."""
+    if hits:
+        import jmespath
+
+        answer = jmespath.search(hits, answer)
+
+    def is_expected(name: str) -> bool:
+        return any(is_same(page, name) for page in expected)
+
+    lists = {"@": answer} if isinstance(answer, list) else answer if isinstance(answer, Mapping) else {}
+    for key, value in lists.items():
+        if isinstance(value, list) and value and all(isinstance(hit, str) for hit in value):
+            return hits or (key if key == "@" else json.dumps(key)), "@", sum(map(is_expected, value))
+    try:
+        inferred = infer_mapping(answer, is_expected)
+    except LiveError:
+        return None
+    keys = inferred.keys
+    return (hits or keys["hits"], keys["document"], inferred.matched) if "document" in keys else None
+
+
+def _lines(name: str, outcome: Surface, depth: int) -> list[str]:
+    """A surface on the screen."""
+    lines = [f"{name}: {outcome.changes[0].cases} queries", f"{'':10}{'before':>8}{'now':>8}{'change':>9}"]
+    for change in outcome.changes:
+        numbers = f"{change.before:8.3f}{change.now:8.3f}{change.now - change.before:+9.3f}"
+        lines.append(f"{change.measure:10}{numbers}   {change.words}")
+    for moved in outcome.lost:
+        instead = f"; at {moved.before} is now {moved.instead}" if moved.instead else ""
+        slight = "" if moved.counts else " (not counted: a small shift may do this)"
+        lines.append(f"lost  '{moved.query}': {moved.page} was at {moved.before}, is not in {depth}{instead}{slight}")
+    lines += [f"won   '{moved.query}': {moved.page} was not in {depth}, is at {moved.now}" for moved in outcome.won]
+    return lines + ([f"FAILS {failure}" for failure in outcome.failures] or ["passes"])

@@ -1,0 +1,194 @@
+"""`ragbench gate --golden`: any search against a committed file of ranks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.commands import cli
+from ragbench.extras.remote.golden import Case, is_same, read_cases
+from ragbench.extras.remote.golden_gate import judge
+from tests.extras.remote.live.conftest import Server
+
+CASES = [{"query": f"topic {n}", "expected": [f"guide/page{n}.md"]} for n in range(12)]
+BATCH = """\
+import json, sys
+shown = json.loads(sys.argv[1])
+for line in sys.stdin:
+    asked = json.loads(line)
+    number = asked["query"].split()[1]
+    pages = ["guide/other.md"] * (number in shown) + [f"guide/page{number}.md"]
+    print(json.dumps({"id": asked["id"], "hits": pages[: 1 if number in shown else 10]}))
+"""
+
+
+@pytest.fixture
+def golden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "batch.py").write_text(BATCH, "utf-8")
+    (tmp_path / "golden.json").write_text(json.dumps(CASES), "utf-8")
+    return tmp_path / "golden.json"
+
+
+def gate(*more: str, lost: int = 0, search: str = "") -> int:
+    """The exit code with a program that does not find the first `lost` pages."""
+    program = shlex.join([sys.executable, "batch.py", json.dumps([str(n) for n in range(lost)])])
+    return cli.main(["gate", "--golden", "golden.json", "--search", search or program, *more])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"version": 2, "cases": [{"Question": "keys", "expected_ids": ["a", "b"]}]}'),
+        ("a.json", '{"keys": ["a", "b"]}'),
+        ("a.jsonl", '{"q": "keys", "sources": [{"path": "a"}, {"id": "b"}]}\n'),
+        ("a.yaml", "- text: keys\n  relevant: [a, b]\n"),
+        ("a.csv", "question,url\nkeys,a; b\n"),
+    ],
+)
+def test_golden_is_read_in_every_format(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    assert read_cases(tmp_path / name) == [Case("keys", ("a", "b"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"query": "keys"}]', "a.json: case 1 names no page that answers 'keys': write it as expected_ids"),
+        ('[{"path": "keys"}]', "a.json: case 1 has no query"),
+        ('[{"q": "a", "url": "b"}, {"q": "a", "url": "c"}]', "a.json: case 2 has the query 'a' again"),
+        ("[]", "a.json has no cases"),
+        ("[1]", "a.json must have one list of objects"),
+        ("{", "a.json cannot be read: invalid JSON at line 1"),
+    ],
+)
+def test_golden_that_is_wrong_is_one_sentence(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text, "utf-8")
+    with pytest.raises(BenchmarkError) as raised:
+        read_cases(tmp_path / "a.json")
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("guide/keys.md", "https://docs.example.org/v2/guide/keys/", True),
+        ("guide/keys.md#rotate", "guide/keys", True),
+        ("guide/keys.md#rotate", "guide/keys.md#create", False),
+        ("keys", "guide/keys", False),
+        ("fn:12", "api:12", False),
+        ("https://example.org/page?id=1", "https://example.org/page?id=2", False),
+    ],
+)
+def test_golden_pages_match_by_the_end_of_their_path(one: str, other: str, same: bool) -> None:
+    assert is_same(one, other) is is_same(other, one) is same
+
+
+def test_golden_gate_names_lost_and_won_queries(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate("--write-baseline") == 0
+    file = golden.with_suffix(".baseline.json")
+    assert '{"query": "topic 0", "ranks": {"guide/page0.md": 1}}' in file.read_text("utf-8")
+    assert gate() == 0
+    assert "R@10         1.000   1.000   +0.000   0 better, 0 worse: not significant; -0.50 (6 lost) would be" in (
+        capsys.readouterr().out
+    )
+    assert gate(lost=2) == 1
+    out = capsys.readouterr().out
+    assert "lost  'topic 1': guide/page1.md was at 1, is not in 10; at 1 is now guide/other.md" in out
+    assert "FAILS 2 of 12 queries lost that were among the first 5 hits; 0 allowed" in out
+    assert "significantly" not in out
+    assert gate("--allow-lost", "2", lost=2) == 0
+    assert gate("--allow-lost", "2", "--max-drop", "0.1", lost=2) == 1
+    assert gate("--allow-lost", "9", lost=7) == 1
+    assert "FAILS R@1 drops significantly, by 0.583" in capsys.readouterr().out
+    assert gate("--write-baseline", lost=2) == 0
+    capsys.readouterr()
+    assert gate("--json") == 0
+    (surface,) = json.loads(capsys.readouterr().out)["surfaces"].values()
+    assert [(moved["query"], moved["before"], moved["now"]) for moved in surface["won"]] == [
+        ("topic 0", None, 1),
+        ("topic 1", None, 1),
+    ]
+
+
+def test_golden_gate_without_comparison_never_passes(golden: Path, server: Server, capsys) -> None:
+    def refusal(*more: str, search: str = "") -> str:
+        assert gate(*more, search=search) == 2
+        return capsys.readouterr().err
+
+    assert "there is no baseline golden.baseline.json" in refusal()
+    gate("--write-baseline")
+    assert "no answer to 12 queries has hits with a name (one is \"{'hits': []}\")" in refusal(
+        search=f"{server.url}/search?q={{query}}"
+    )
+    server.answer = lambda path, parameters, body: {"error": "overloaded"}
+    assert "no answer to 12 queries has hits with a name (one is \"{'error'" in refusal(
+        search=f"{server.url}/search?q={{query}}"
+    )
+    assert "golden.baseline.json has 10 hits of a query and the measures need 20" in refusal("--measure", "R@20")
+    assert "has no ranks of 'api', only of search" in refusal("--tool", "api")
+    assert "prints no line with the id of 12 queries" in refusal(search=f"{sys.executable} -c 'print([1])'")
+    assert "must hold {query}" in refusal(search=server.url)
+    golden.write_text(json.dumps([*CASES[1:], {"query": "more", "expected": "a"}]), "utf-8")
+    assert "has other labels than the golden file for 2 queries, such as 'more'" in refusal()
+    golden.with_suffix(".baseline.json").write_text('{"depth": "10", "surfaces": {}}', "utf-8")
+    assert "is not a baseline of ragbench gate --golden" in refusal()
+    golden.write_text(json.dumps([{"query": "topic 1", "expected": "none.md"}]), "utf-8")
+    assert "no query of golden.json has an expected page among 10 hits" in refusal("--write-baseline")
+
+
+def test_golden_gate_asks_http_and_tools(golden: Path, server: Server, mcp_address: str, capsys) -> None:
+    golden.write_text(json.dumps(CASES[7:9]), "utf-8")
+
+    def answer(path: str, parameters: dict[str, str], body: Any) -> Any:
+        number = (body["q"] if body else parameters["q"]).split()[1]
+        return {
+            "found": [{"title": "A", "link": f"https://docs.example.org/guide/page{number}"}] if number < "8" else None
+        }
+
+    server.answer = answer
+    for more in (["?q={query}"], ["", "--arguments", '{"q": "{query}"}']):
+        assert gate("--write-baseline", *more[1:], search=f"{server.url}/search{more[0]}") == 0
+        assert '"ranks": {"guide/page8.md": null}' in golden.with_suffix(".baseline.json").read_text("utf-8")
+    golden.write_text('{"guides/schedules.md": "guides/schedules.md", "index.md": "index.md"}', "utf-8")
+    tools = ["--tool", "search", "--tool", "plain"]
+    assert gate("--write-baseline", *tools, search=f"mcp:{mcp_address}") == 0
+    assert gate(*tools, search=f"mcp:{mcp_address}") == 0
+    out = capsys.readouterr().out
+    assert "search: 2 queries" in out
+    assert "plain: 2 queries" in out
+
+
+def test_golden_gate_does_not_count_a_small_shift() -> None:
+    before = {"search": {f"q{n}": {"a": 1} for n in range(14)} | {"last": {"a": 9}}}
+    now = {"search": {**before["search"], "last": {"a": None}}}
+    (outcome,) = judge(before, now, ["RR"], depth=10).values()
+    assert [(moved.query, moved.counts) for moved in outcome.lost] == [("last", False)]
+    assert outcome.failures == []
+
+
+def test_golden_gate_imports_no_models(golden: Path) -> None:
+    heavy = ("pandas", "mlflow", "jnius", "onnxruntime", "faiss", "hydra", "pyarrow")
+    search = shlex.join([sys.executable, "batch.py", "[]"])
+    words = ["gate", "--golden", "golden.json", "--search", search, "--write-baseline"]
+    code = f"import sys\nfrom ragbench.commands import cli\nassert cli.main({words}) == 0\n"
+    code += f"print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_golden_gate_infers_the_field_of_expected_pages(golden: Path, server: Server) -> None:
+    server.answer = lambda path, parameters, body: {
+        "hits": [{"url": "https://example.org/other", "id": "7"}, {"url": "https://example.org/page", "id": "42"}],
+        "facets": [{"name": "a"}] * 3,
+    }
+    golden.write_text('{"lost": "41", "kept": "42"}', "utf-8")
+    assert gate("--write-baseline", "--hits", "hits", search=f"{server.url}/?q={{query}}") == 0
+    assert '{"query": "kept", "ranks": {"42": 2}}' in golden.with_suffix(".baseline.json").read_text("utf-8")
