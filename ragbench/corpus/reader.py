@@ -289,7 +289,7 @@ def _text_of_canvas(path: str, text: str) -> tuple[str, list[FileWarning]]:
         cards = (node.get("text") or node.get("label") or f"[[{node.get('file', '')}]]" for node in nodes)
         return "\n\n".join(str(card) for card in cards if card != "[[]]"), []
     except (ValueError, TypeError, AttributeError):
-        message = "it is no canvas (JSON with `nodes`); correct it, or name it in data.exclude."
+        message = "it is not a canvas (JSON with `nodes`); correct it, or name it in data.exclude."
         return "", [FileWarning(path, "unreadable", message)]
 
 
