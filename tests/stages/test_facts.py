@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 
+from ragbench.extras.systems.state import SystemProperty
 from ragbench.search.stages import stage as module
 from ragbench.search.stages.stage import StateProperty
 from tests.stage_classes import stage_classes
@@ -23,7 +24,7 @@ def test_state_properties_are_explained() -> None:
 
 def test_state_properties_are_provided_by_stages() -> None:
     known = [stage for stage in stage_classes() if hasattr(stage, "provides")]
-    assert set(StateProperty) <= frozenset().union(*(cls.provides for cls in known))
+    assert {*StateProperty, *SystemProperty} <= frozenset().union(*(cls.provides for cls in known))
     for cls in known:
         words = cls.requires | cls.provides | set(cls.forbids)
-        assert all(isinstance(word, StateProperty) for word in words), cls
+        assert all(isinstance(word, StateProperty | SystemProperty) for word in words), cls

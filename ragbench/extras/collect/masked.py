@@ -135,13 +135,14 @@ def _with_other_text(document: Document, text: str, frontmatter: Mapping[str, An
     markup = parse_markdown(text, document.first_line, is_mdx(document.path))
     metadata = read_metadata(frontmatter)
     targets = {(link.kind, link.text): link.target for link in document.links}
+    has_lead = any(section.level == 0 for section in document.sections)  # also where none of it is text
     links = markup.links + related_links(metadata.related)
     return replace(
         document,
         title=title_of(metadata, markup, document.docno),
         text=text,
         frontmatter=frontmatter,
-        sections=build_sections(text, markup.headings),
+        sections=build_sections(text, markup.headings, written=document.docno if has_lead else ""),
         code_blocks=markup.code_blocks,
         links=tuple(replace(link, target=targets.get((link.kind, link.text))) for link in links),
         tags=normalise_tags((*metadata.tags, *markup.tags)),

@@ -22,6 +22,13 @@ def test_mask_keeps_sections_and_lines() -> None:
     assert new.digest != old.digest and new.path == old.path and new.modified == old.modified
 
 
+def test_mask_keeps_a_lead_that_is_not_text() -> None:
+    old = document('{{% include "info.md" %}}\n\n## Settings\n\nA lock keeps a door shut for good.\n')
+    (new,) = Masks.of([("A lock keeps a door shut for good", ())])([old])
+    assert [section.anchor for section in new.sections] == [section.anchor for section in old.sections]
+    assert [section.level for section in new.sections] == [0, 2]
+
+
 def test_mask_removes_passage_from_frontmatter() -> None:
     old = document(
         "---\ntitle: Locks\ndescription: Everything about locks and keys and doors\n"
