@@ -18,6 +18,7 @@ LINES = "adds lines; a reader leaves out half a line"
 WRITERS = {
     "benchmark/native.py": DRAFT,
     "extras/backends/multilingual.py": DRAFT,
+    "extras/cluster/worker.py": DRAFT,
     "extras/engines/opened.py": TEMPORARY,
     "extras/engines/load.py": TEMPORARY,
     "extras/fit/tuning/study.py": LINES,
@@ -38,6 +39,7 @@ STAYS = "the folder may stay empty: the next call uses it"
 
 MAKERS = {
     "benchmark/native.py": "a folder that is new or empty",
+    "extras/cluster/worker.py": DRAFT,
     "extras/engines/content.py": TEMPORARY,
     "extras/engines/opened.py": TEMPORARY,
     "extras/fit/tuning/search.py": STAYS,
