@@ -125,6 +125,7 @@ def test_stage_class_names_its_switch_and_place(monkeypatch: pytest.MonkeyPatch)
         composition.compose(["second=on"])
 
 
+@pytest.mark.slow
 def test_defaults_stand_once() -> None:
     """No value of a preset is the one that it overwrites, and no switch that it chooses is the default."""
     repeated = {}

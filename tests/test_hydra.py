@@ -67,6 +67,7 @@ def test_plain_hydra_composes_what_ragbench_uses(words: list[str], tmp_path: Pat
         assert composed[word] == ours, word
 
 
+@pytest.mark.slow
 def test_hydra_main_prints_sweeps_and_takes_own_presets(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(_SCRIPT)
     own = tmp_path / "presets" / "exp"

@@ -82,6 +82,7 @@ sys.addaudithook(audit)
 """
 
 
+@pytest.mark.slow
 def test_command_sends_nothing_and_leaves_home_unchanged(tmp_path: Path, vault_folder: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(GUARD)
     (tmp_path / "tmp").mkdir()

@@ -511,6 +511,7 @@ def test_phase_limit_per_document_follows_mmr_or_is_its_alternative() -> None:
     assert {"p11", "p8.content_hash"} <= set(both) & set(either)
 
 
+@pytest.mark.slow
 def test_phase_real_system_is_the_ground_of_its_phases() -> None:
     # seed 000, section 2, and seed 001: what the system does before any proposal; the proposals of a phase are the same
     for phase in ("", *(f"_phase{n}" for n in (1, 2, 3, 4)), "_general", "_api", "_notes", "_research"):

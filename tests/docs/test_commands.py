@@ -362,7 +362,7 @@ class Shell:
         self.server = subprocess.Popen(
             [sys.executable, "-m", "ragbench", *words],
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "BROWSER": "true"},
         )
         assert self.server.stdout is not None and self.server.stderr is not None
         line = self.server.stdout.readline()

@@ -24,6 +24,7 @@ GENERATED = re.compile(r"<!-- [a-z]+[: -].*?<!-- end of [a-z]+ -->", re.S)
 HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
 
 
+@pytest.mark.slow
 def test_calls_on_pages_compose() -> None:
     calls = {(name(block.page), *words) for block in blocks() for words in block.calls}
     assert len(calls) > 100

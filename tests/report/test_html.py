@@ -191,6 +191,7 @@ def test_report_embedded_json_reads_back_and_holds_no_tag(value: object) -> None
     assert not set(text) & set("<>&\u2028\u2029")
 
 
+@pytest.mark.slow
 def test_report_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, monkeypatch, caplog) -> None:
     """Every part of the page in turn: a table, a sentence or a figure that cannot be made takes no other with it."""
 

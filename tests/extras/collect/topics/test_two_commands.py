@@ -58,6 +58,7 @@ def test_derive_command_keeps_existing_file(tmp_path: Path, write_vault, capsys:
     assert len(out.read_text(encoding="utf-8").splitlines()) == 5
 
 
+@pytest.mark.slow
 def test_topics_command_counts_by_type(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["topics", "data=builtin_v1", "--json"]) == 0
     output = capsys.readouterr().out

@@ -152,6 +152,7 @@ def _killed(*given: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_finetuned_ranker_keeps_the_trees_of_its_start(workplace: Path, conf: Path) -> None:
     train_shared(workplace, rounds=5)
     settings = composition.compose([*words_of(workplace, "z"), "ranker=mine"])

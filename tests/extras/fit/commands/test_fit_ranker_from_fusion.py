@@ -50,6 +50,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranker, "_SHARES", (0.5, 0.75, 1.0))
 
 
+@pytest.mark.slow
 def test_fit_ranker_learned_order_is_kept_used_exported_and_replayed(
     capsys, options, conf: Path, tmp_path: Path
 ) -> None:

@@ -164,6 +164,7 @@ def test_failing_arm_has_no_score_and_the_others_have(arm, server) -> None:
     assert "asked 2 times" in str(error.value)
 
 
+@pytest.mark.slow
 def test_rate_limit_is_no_part_of_the_time(arm, server) -> None:
     server.answer = lambda path, parameters, body: {"hits": []}
     slow = arm("slow", "live=http", f"live.url='{server.url}/?q={{query}}'", "live.per_second=4.0", "latency.rounds=2")
