@@ -87,7 +87,7 @@ def _cluster(spec: ExecutionSpec) -> Iterator[tuple[Any, bool]]:
     try:
         client = Client(**where, timeout="10s")
         client.wait_for_workers(1, timeout=30)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, MemoryError) as error:  # another server's answer can read as a length of exabytes
         raise ConfigError(
             f"execution.address={spec.address} has no Dask scheduler with a worker ({error}): start them with "
             "`dask scheduler` and `dask worker ADDRESS`"
