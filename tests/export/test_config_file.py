@@ -20,7 +20,6 @@ ARMS = [
     ["exp=phase2", "graph=on", "index.encoder.name=all-MiniLM-L6-v2", "fuse.weights.lexical=0.4"],
     ["exp=lexical_v3", "chunking=librarian_fixed"],
     ["exp=librarian_hybrid", "recency=on", "recency.now='2026-01-01'"],
-    ["p4=on", "p2=on"],
 ]
 
 

@@ -89,12 +89,12 @@ def test_given_benchmark_cold_start_that_fails_costs_the_cold_start_only(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
-def test_given_benchmark_each_proposal_alone_with_the_defaults_ends_with_a_table_a_report_and_a_tracked_run(
+def test_given_benchmark_proposals_alone_with_the_defaults_end_with_a_table_a_report_and_a_tracked_run(
     benchmark_small: Benchmark, workplace: Path, tmp_path: Path
 ) -> None:
     import mlflow
 
-    proposals = [f"p{number}" for number in range(1, 14)]
+    proposals = ["p2", "p6", "p8", "p10", "p13"]
     experiment = Experiment.ablate(
         exp="plain_hybrid",
         design="add_one",
