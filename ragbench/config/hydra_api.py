@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import re
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -137,7 +138,9 @@ def _composed(
     own = (
         [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in all_folders[1:])}]"] if all_folders[1:] else []
     )
-    with _initialized(all_folders[0]):
+    with _initialized(all_folders[0]), warnings.catch_warnings():
+        # A file of a project may have the name of an option that a class declares: its values take their place.
+        warnings.filterwarnings("ignore", r"\s*'.*' is validated against ConfigStore schema", UserWarning)
         try:
             config = hydra.compose(name, [*choices, *own], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException, YAMLError, OSError, *_PYTHON) as error:
