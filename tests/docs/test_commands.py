@@ -85,6 +85,7 @@ NOT_RUN = {
     "ollama:": "needs a server: tests/extras/remote",
     "model=chat:": "needs a server: tests/extras/remote",
     "model=rerank:": "needs a server: tests/extras/remote",
+    "ablate exp=all": "takes a minute; another ablation is on the same page",
     "execution.address=": "needs a cluster: tests/experiment/test_execution.py",
     "--confirm": "takes queries that were not used before: tests/experiment/test_comparisons.py",
 }
