@@ -71,9 +71,11 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The programs of research/, which make figures of the documentation. Benchmarks are only imported.
+# The programs of research/, which make figures of the documentation. Benchmarks are only imported. CI runs those that are
+# not slow: make research-test MARKS="not slow".
+research-test: MARKS =
 research-test: .venv/installed
-	$(PYTEST) -m "" research
+	$(PYTEST) -m "$(MARKS)" research
 
 bench: .venv/installed
 	$(BIN)/python -m pytest research/bench --benchmark-only --benchmark-disable-gc -s

@@ -82,7 +82,7 @@ for hit in bundle.search("how do I rotate an api key", top_n=3):
 # checks the time of queries too.
 
 # %%
-from ragbench.extras.ship.verify import verify
+from ragbench.extras.ship.deployment import verify
 
 for check in verify(written.out, latency=False):
     print(f"{check.outcome:12} {check.part:25} {check.message}")
