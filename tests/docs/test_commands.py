@@ -91,10 +91,10 @@ NOT_RUN = {
 }
 """Parts of commands that are not run, with the reason."""
 
-PARSED = {"agents", "ablate", "gate", "init", "run", "topics", "tune"}
+PARSED = {"agents", "ablate", "gate", "init", "run", "serve", "topics", "track", "tune"}
 """Commands whose examples of `--help` are parsed and composed only: they take minutes, or another folder.
 
-Pages run `run` in many forms."""
+Pages run `run`, `serve` and `track` in many forms."""
 
 SILENT = ("gate --pin", "serve mcp", "refresh")
 OTHER_ENDS = {
