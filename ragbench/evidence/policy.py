@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from annotated_types import Interval
 from numpy.typing import ArrayLike
 
-from ragbench.base.bounds import Count, Validated, Weight
+from ragbench.base.bounds import Confidence, Count, Validated, Weight
 from ragbench.base.build import active, build
 from ragbench.base.options import section
 from ragbench.evaluation.measures import PRIMARY
@@ -22,7 +21,7 @@ class StatisticsSpec(Validated):
     """Settings of the tests; `smallest_effect` is in the unit of the primary measure."""
 
     draws: Count = 10_000  # number of sign flips, and of bootstrap samples
-    confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95  # confidence level of intervals and tests
+    confidence: Confidence = 0.95  # confidence level of intervals and tests
     smallest_effect: Weight = 0.02  # minimum effect of interest: an effect shown to be smaller is equivalent
 
 

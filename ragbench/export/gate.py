@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from annotated_types import Interval
 
 from ragbench.base import console
-from ragbench.base.bounds import Share, Validated, Weight
+from ragbench.base.bounds import Confidence, Share, Validated, Weight
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
 from ragbench.evaluation import contexts
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
@@ -79,7 +78,7 @@ class Limits(Validated):
     measure: str | None = None
     margin: Weight | None = None
     latency_tolerance: Weight | None = None
-    confidence: Annotated[float, Interval(gt=0.5, lt=1)] | None = None
+    confidence: Confidence | None = None
     changed_data: bool = False
     max_pollution: Share | None = None
 

@@ -148,7 +148,7 @@ def _json(value: Any) -> str:
 
 
 def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth: int) -> dict[str, Answers]:
-    """The ranks by surface. BenchmarkError for no baseline, and one of other cases, other surfaces or fewer hits."""
+    """The ranks by surface. BenchmarkError without one of these cases and surfaces, and of enough hits."""
     again = "write a new baseline with --write-baseline"
     try:
         value = read_json_file(path)
@@ -159,7 +159,7 @@ def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth
         if not all(rank is None or type(rank) is int for rank in (value["depth"], *ranks)):
             raise TypeError
     except OSError as error:
-        raise BenchmarkError(f"there is no baseline {path} ({why_unreadable(error)}): {again}") from None
+        raise BenchmarkError(f"the baseline {path} cannot be read ({why_unreadable(error)}): {again}") from None
     except BoundaryError as error:
         raise BenchmarkError(f"{path} cannot be read ({error}): {again}") from None
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import console
-from ragbench.base.bounds import as_options
+from ragbench.base.bounds import Confidence, Natural, Validated, Weight, as_options
 from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
 from ragbench.boundary.json import read_json
 from ragbench.evaluation import measures
@@ -30,12 +30,25 @@ from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
 
 MEASURES = "R@1,R@10,RR"
+_HTTP = ("http://", "https://")
 _DEPTH = 10
 _TIMEOUT_S, _PER_SECOND = 30.0, 20.0
 _SIGNIFICANT_FROM = 3  # lost queries; fewer are never significant
 _NAME_IN_TEXT = re.compile(r"https?://[^\s<>()\[\]\"'`]+|[\w./-]+\.(?:mdx?|html?)\b(?:#[\w-]+)?")
 
 _HitsByQuery = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class GoldenLimits(Validated):
+    """What may change: `allow_lost` lost queries, and less than `max_drop` of a measure, with None any amount.
+
+    A drop that is significant at `confidence` always fails.
+    """
+
+    allow_lost: Natural = 0
+    max_drop: Weight | None = None
+    confidence: Confidence = 0.95
 
 
 @dataclass(frozen=True)
@@ -94,6 +107,12 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError("--golden needs --search: a URL with {query}, a program, or mcp: and one of these")
     if arguments.words or arguments.pin:
         raise ConfigError("--golden takes no run: its baseline is a file (--baseline)")
+    for name in ("margin", "latency_tolerance", "max_pollution", "changed_data"):
+        if (value := getattr(arguments, name)) is not None and value is not False:
+            raise ConfigError(f"--{name.replace('_', '-')} belongs to a gate of runs: omit it with --golden")
+    with as_options():
+        given = {"confidence": arguments.confidence} if arguments.confidence is not None else {}
+        limits = GoldenLimits(arguments.allow_lost, arguments.max_drop, **given)
     names = [name.strip() for name in (arguments.measure or MEASURES).split(",")]
     measures.check(names)
     depth = max(_DEPTH, *(int(name.rpartition("@")[2]) for name in names if name.rpartition("@")[2].isdigit()), 0)
@@ -122,9 +141,7 @@ def main(arguments: argparse.Namespace) -> int:
         names,
         depth=depth,
         hits=hits,
-        allow_lost=arguments.allow_lost,
-        max_drop=arguments.max_drop,
-        confidence=arguments.confidence or 0.95,
+        limits=limits,
     )
     failed = any(outcome.failures for outcome in outcomes.values())
     if arguments.json:
@@ -141,24 +158,23 @@ def judge(
     *,
     depth: int,
     hits: Mapping[str, _HitsByQuery] | None = None,
-    allow_lost: int = 0,
-    max_drop: float | None = None,
-    confidence: float = 0.95,
+    limits: GoldenLimits | None = None,
 ) -> dict[str, Surface]:
     """The outcome of each surface: measures as one family of comparisons, and the queries that were lost or won.
 
-    A surface fails if more than `allow_lost` queries that had an expected page in the first half of `depth` hits have
-    none among all of them, if a measure drops significantly, or by at least `max_drop`.
+    A surface fails beyond `limits`; a lost query had an expected page in the first half of `depth` hits and has none
+    among all of them.
     """
+    limits = limits or GoldenLimits()
     pairs = [(surface, name) for surface in before for name in names]
     old, new = (
         np.array([row for surface in before for row in _values(side[surface], list(before[surface]), names, depth)])
         for side in (before, now)
     )
     n = old.shape[1]
-    least = _least(n, confidence)
+    least = _least(n, limits.confidence)
     outcomes = {surface: Surface() for surface in before}
-    for (surface, name), found in zip(pairs, compare_all(new, old, seed=0, confidence=confidence), strict=True):
+    for (surface, name), found in zip(pairs, compare_all(new, old, seed=0, confidence=limits.confidence), strict=True):
         outcome = outcomes[surface]
         change = MeasureChange(
             name, found.mean_baseline, found.mean_candidate, found.wins, found.losses, found.significant, least, n
@@ -167,8 +183,8 @@ def judge(
         drop = -found.difference
         if found.significant and drop > 0:
             outcome.failures.append(f"{name} drops significantly, by {drop:.3f}")
-        if max_drop is not None and drop > 0 and drop >= max_drop - 1e-9:
-            outcome.failures.append(f"{name} drops by {drop:.3f}; less than {max_drop:g} is allowed")
+        if limits.max_drop is not None and drop > 0 and drop >= limits.max_drop - 1e-9:
+            outcome.failures.append(f"{name} drops by {drop:.3f}; less than {limits.max_drop:g} is allowed")
     for surface, outcome in outcomes.items():
         for query, ranks in before[surface].items():
             page, rank = _best(ranks, depth)
@@ -180,9 +196,9 @@ def judge(
             elif rank_now and not rank:
                 outcome.won.append(Moved(query, page_now, None, rank_now))
         lost = sum(moved.counts for moved in outcome.lost)
-        if lost > allow_lost:
+        if lost > limits.allow_lost:
             outcome.failures.append(
-                f"{lost} of {n} queries lost that were among the first {depth // 2} hits; {allow_lost} allowed"
+                f"{lost} of {n} queries lost that were among the first {depth // 2} hits; {limits.allow_lost} allowed"
             )
     return outcomes
 
@@ -219,7 +235,7 @@ def _least(n: int, confidence: float) -> int | None:
 def ask(arguments: argparse.Namespace, surface: str, cases: Sequence[Case], depth: int) -> dict[str, list[str]]:
     """The names of the hits by query. LiveError for a search that fails, and one without a hit for any query."""
     search = arguments.search
-    if "{query}" in search or search.startswith(("mcp:", "http://", "https://")):
+    if "{query}" in search or search.startswith(("mcp:", *_HTTP)):
         live = _live(arguments, surface, depth)
         answers = {case.query: live(case.query) for case in cases}
     else:
@@ -244,7 +260,7 @@ def _live(arguments: argparse.Namespace, surface: str, depth: int) -> Callable[[
     except BoundaryError as error:
         raise ConfigError(f'--arguments is not JSON ({error}): write {{"query": "{{query}}"}}') from None
     place = arguments.search.removeprefix("mcp:")
-    over_http = place.startswith(("http://", "https://"))
+    over_http = place.startswith(_HTTP)
     common: dict[str, Any] = {
         "hits": "@", "document": "@", "timeout_s": _TIMEOUT_S, "depth": depth, "per_second": _PER_SECOND
     }  # fmt: skip
@@ -317,9 +333,7 @@ def _reader(
     def names(answer: Any, depth: int) -> list[str]:
         if isinstance(answer, str):  # the text of an MCP tool
             return [name.rstrip(".,;:") for name in _NAME_IN_TEXT.findall(answer)]
-        if (
-            isinstance(answer, Mapping) and reading.hits in answer and answer[reading.hits] is None
-        ):  # how Go writes no hits
+        if isinstance(answer, Mapping) and answer.get(reading.hits, ...) is None:  # how Go writes no hits
             return []
         return [hit.document for hit in reading.read(answer, 10 * depth)]
 

@@ -123,7 +123,7 @@ def test_golden_gate_without_comparison_never_passes(golden: Path, server: Serve
         assert gate(*more, search=search) == 2
         return capsys.readouterr().err
 
-    assert "there is no baseline golden.baseline.json" in refusal()
+    assert "the baseline golden.baseline.json cannot be read" in refusal()
     gate("--write-baseline")
     assert "no answer to 12 queries has hits with a name (one is \"{'hits': []}\")" in refusal(
         search=f"{server.url}/search?q={{query}}"
@@ -142,6 +142,20 @@ def test_golden_gate_without_comparison_never_passes(golden: Path, server: Serve
     assert "is not a baseline of ragbench gate --golden" in refusal()
     golden.write_text(json.dumps([{"query": "topic 1", "expected": "none.md"}]), "utf-8")
     assert "no query of golden.json has an expected page among 10 hits" in refusal("--write-baseline")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--confidence", "0"], "--confidence must be above 0.5 and below 1, got 0"),
+        (["--allow-lost", "-1"], "--allow-lost must be at least 0, got -1"),
+        (["--max-drop", "nan"], "--max-drop must be finite"),
+        (["--margin", "0"], "--margin belongs to a gate of runs: omit it with --golden"),
+    ],
+)
+def test_golden_gate_refuses_limits_that_check_nothing(golden: Path, capsys, words: list[str], reason: str) -> None:
+    assert gate(*words) == 2
+    assert reason in capsys.readouterr().err
 
 
 def test_golden_gate_asks_http_and_tools(golden: Path, server: Server, mcp_address: str, capsys) -> None:
