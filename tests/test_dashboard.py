@@ -21,6 +21,7 @@ from ragbench.experiment.run import run
 from ragbench.results import verdicts
 from ragbench.results.measurements import Measurements
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
+from tests.ports import free_port
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
 APART = {"name", "paths", "tune", "tracking", "execution"}
@@ -121,11 +122,6 @@ def served(compared: Measurements) -> Iterator[str]:
             yield page
         finally:
             process.terminate()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 SERVER = """#!{python}

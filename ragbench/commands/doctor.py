@@ -150,7 +150,6 @@ def _cross_encoder() -> str:
 
 
 def _benchmark(overrides: list[str]) -> str:
-
     benchmark = _composed(overrides).benchmark()
     return (
         f"{benchmark.name}: {counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"

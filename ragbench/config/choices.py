@@ -168,8 +168,7 @@ class Choices:
     def option(self, group: str, name: str) -> Choice:
         """An option with every key."""
         file = hydra_api.files(group, name)
-        shipped = file is None or file.is_relative_to(hydra_api.folders()[0])
-        return _option(group, name, file, self._shipped if shipped else self.version)
+        return _option(group, name, file, self.version if _is_of_project(file) else self._shipped)
 
     @cached_property
     def _shipped(self) -> object:
@@ -285,6 +284,10 @@ def _option(group: str, name: str, file: Path | None, version: object) -> Choice
     return Choice(name, about, package, node)
 
 
+def _is_of_project(file: Path | None) -> bool:
+    return file is not None and not file.is_relative_to(hydra_api.folders()[0])
+
+
 def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, DictConfig]:
     """The package of an option and what is below it."""
     from omegaconf import OmegaConf
@@ -293,7 +296,7 @@ def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, Dic
     package = next(declared, group)
     if file is None:
         return package, OmegaConf.create(store.node(group, name))
-    if not file.is_relative_to(hydra_api.folders()[0]):  # of a project, which has no list of defaults
+    if _is_of_project(file):  # without a list of defaults
         return package, OmegaConf.create(read_yaml_file(file))
     node: Any = hydra_api.compose(name=f"{group}/{name}", shipped=True)[0]
     for part in package.split("."):

@@ -110,7 +110,7 @@ class ExecutionSpec(Validated):
     """Where arms are computed: `local` is this process; entry points `execution.NAME` add others."""
 
     kind: Annotated[str, Constraint(_is_execution, "must be local, or that of an installed package")] = LOCAL
-    workers: Count = 2  # with execution=dask: processes to start on this machine when there is no address
+    workers: Count = 2  # with execution=dask: processes to start on this machine without an address
     # with execution=dask: a scheduler such as tcp://10.0.0.5:8786, or its scheduler file (.json)
     address: Name | None = None
 

@@ -115,7 +115,7 @@ class OnnxGraph:
             return self._loaded
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)  # a server that follows new bundles keeps no more
 def _session(path: Path, exact: bool, state: tuple[int, int]) -> InferenceSession:
     """The session of a graph, read once in a process while `state`, the size and time of the file, is the same."""
     import onnxruntime

@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +31,7 @@ from ragbench.models import bundled
 from tests.docs.pages import ROOT, blocks, compose, name, parsed
 from tests.extras.collect.topics.conftest import ChatServer
 from tests.extras.remote.live.conftest import Server
+from tests.ports import free_port
 
 HANDBOOK, TEA = (ROOT / "tests" / "data" / folder for folder in ("phases", "tea"))
 # MLflow and the libraries below it warn of each other.
@@ -357,8 +357,7 @@ class Shell:
     def _serve(self, words: list[str]) -> str:
         """Start a server and wait for its first line, which has its address."""
         self.stop()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
+        port = str(free_port())
         if "--port" in words:
             words[words.index("--port") + 1] = port
         elif "--watch" not in words:

@@ -40,7 +40,7 @@ _GROUPS = 2
 def outcomes(plan: Plan) -> Iterator[Outcome]:
     """Compute the arms by the workers of a Dask cluster; live searches and recorded runs are read here.
 
-    Raises ConfigError when there is no cluster, or a worker could give other results; ArmsFailed as `local` does.
+    Raises ConfigError when no cluster answers, or a worker could give other results; ArmsFailed as `local` does.
     """
     arms = {name: arm for name, arm in plan.arms.items() if not (arm.pipeline.live or arm.pipeline.recorded)}
     errors: dict[str, BaseException] = {}
