@@ -1,0 +1,45 @@
+"""The health of relevance judgments after documents changed: how many still name what was judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragbench.base.formatting import counted
+
+
+@dataclass(frozen=True)
+class LabelHealth:
+    """Judgments of a benchmark by what became of the documents and sections that they name.
+
+    `stand`: the judged text is where it was, edited lightly at most. `moved`: it is elsewhere now, and known where.
+    `doubtful`: it changed or moved, and too little shows what the judgment is worth now. `gone`: no document has it.
+    Doubtful and gone judgments take no part in measures.
+    """
+
+    stand: int = 0
+    moved: int = 0
+    doubtful: int = 0
+    gone: int = 0
+
+    @property
+    def judgments(self) -> int:
+        """All of them."""
+        return self.stand + self.moved + self.doubtful + self.gone
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all judgments stand."""
+        return self.stand == self.judgments
+
+    def sentence(self) -> str:
+        """The counts in words: `label health: 84 of 90 judgments stand, 3 moved, 2 are doubtful, 1 is gone`."""
+        if self.is_sound:
+            return f"label health: all {counted(self.judgments, 'judgment')} stand"
+        others = [f"{self.moved} moved"] if self.moved else []
+        others += [f"{n} {_be(n)} {word}" for n, word in ((self.doubtful, "doubtful"), (self.gone, "gone")) if n]
+        standing = f"{self.stand} of {counted(self.judgments, 'judgment')} stand"
+        return f"label health: {', '.join([standing, *others])}"
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
