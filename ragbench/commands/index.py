@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         from ragbench.config.arm_builder import ArmBuilder
 
-        benchmark = settings.data()
+        benchmark = settings.documents()
         with console.progress(arguments.quiet or arguments.json):
             builder = ArmBuilder.of(settings, benchmark)
             (arm,) = builder.arms([settings])

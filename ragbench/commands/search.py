@@ -98,9 +98,9 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config.arm_builder import ArmBuilder
     from ragbench.search.engine.answer import answer, as_mapping, show
 
-    benchmark = settings[0].data()
+    benchmark = settings[0].documents()
     if arguments.source:
-        return _show_source(benchmark, settings[0].config["data"], arguments)
+        return _show_source(benchmark, settings[0].data, arguments)
     with console.progress(arguments.quiet or arguments.json or arguments.xml or arguments.max_tokens):
         answers = {}
         for arm in ArmBuilder.of(settings[0], benchmark).arms(settings):

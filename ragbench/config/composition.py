@@ -240,7 +240,7 @@ def _compose_settings(
     for group in _turned_off(overrides) & set(known.by_group):
         if choices.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
             values_by_key[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
-    values_by_key = _with_added_stages(values_by_key, known)
+    values_by_key = with_added_stages(values_by_key)
     settings = Settings(_arm_name(values_by_key, overrides, varying), values_by_key, tuple(overrides))
     try:
         _check(values_by_key, known, choices)
@@ -371,12 +371,12 @@ def _resolved(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
         raise ConfigError(f"'{typed}' cannot be composed: look for a key or a ${{}} that is not complete") from None
 
 
-def _with_added_stages(config: dict[str, Any], known: Choices) -> dict[str, Any]:
+def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration with the stages that are on and that `order` does not name, each at the place of its class."""
     if not isinstance(stages := config.get("order"), list):
         default = short_path(hydra_api.folders()[0] / f"{hydra_api.CONFIG}.yaml")
         raise ConfigError(f"order must be a list of stages, got {shown(stages)}: the default is in {default}")
-    order = list(stages)
+    order, known = list(stages), config_choices.read()
     for group in known.added:
         place = known.place(group)
         if not _is_stage(config.get(group)) or group in order or not place:
@@ -452,8 +452,7 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
     for key, value in config.items():
         if key not in known.names and not _is_stage(value):
             raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])
-    fields = (field.name for field in dataclasses.fields(Basics) if field.name in config)
-    basics = build(Basics, {name: config[name] for name in fields}, "")
+    basics = Basics.of(config)
     for group in known.defaults:
         if choices.get(group, OFF) == OFF and config.get(group):
             _check_unused(config[group], group, known)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from annotated_types import MinLen
 
 from ragbench.base.bounds import Constraint, Count, Name, Seed, Validated, Weight, one_of
+from ragbench.base.build import build
 from ragbench.base.errors import without_secret
 from ragbench.base.options import choice, option, section
 from ragbench.corpus.links import Dialect
@@ -47,6 +48,11 @@ class Basics(Validated):
     design_options: Mapping[str, Any] = field(default_factory=dict)  # such as {orders: 20} for shapley
     # additional retrievers by name, such as {minilm: {kind: dense, index: {encoder: {name: all-MiniLM-L6-v2}}}}
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Basics:
+        """Those of a whole configuration. Raises Refused for a value that its field cannot have."""
+        return build(cls, {item.name: config[item.name] for item in fields(cls) if item.name in config}, "")
 
 
 @section("links")

@@ -15,7 +15,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_data
 from ragbench.config.benchmark import load
 from ragbench.config.registry import make
-from ragbench.config.sections import CacheSpec, ExecutionSpec
+from ragbench.config.sections import Basics, CacheSpec, ExecutionSpec, PathsSpec, TrackingSpec
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.dense import DenseSpec
@@ -56,27 +56,44 @@ class Settings:
         passage = build(PassageTemplate, node["passage"], "index.passage")
         indexes = ((stage.source, stage.index) for _, stage in self.pipeline if isinstance(stage, _SOURCES))
         return IndexSpec(
-            chunker=make(self._optional("p13", "chunking") or node["chunking"], "index.chunking"),
+            chunker=make(self.value("p13.chunking") or node["chunking"], "index.chunking"),
             lexical=build(LexicalSpec, node["lexical"], "index.lexical"),
             dense=build(DenseSpec, node["dense"], "index.dense"),
             encoder=build(EncoderSpec, node["encoder"], "index.encoder"),
-            passage=replace(passage, headings=passage.headings or bool(self._optional("p2", "headings"))),
+            passage=replace(passage, headings=passage.headings or bool(self.value("p2.headings"))),
             vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
             sources=tuple(sorted((source, index) for source, index in indexes if index is not None)),
         )
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The `loader` of the collection, and what it is called with."""
+        node: Mapping[str, Any] = self.config["data"]
+        return node
+
+    @property
+    def topics(self) -> Mapping[str, Any]:
+        """The `kind` of the queries, and what they are made with."""
+        node: Mapping[str, Any] = self.config["topics"]
+        return node
 
     def benchmark(self) -> Benchmark:
         """The benchmark that `data` and `topics` name, read now. Raises as `ragbench.config.benchmark.load`."""
         return load(self.config)
 
-    def data(self) -> Benchmark:
+    def documents(self) -> Benchmark:
         """The benchmark of `data` with its documents alone, read now."""
-        return load_data(self.config["data"], topics=False)
+        return load_data(self.data, topics=False)
 
-    @property
-    def tracked(self) -> bool:
-        """Whether runs go to MLflow."""
-        return bool(self.config["tracking"]["enabled"])
+    @cached_property
+    def basics(self) -> Basics:
+        """The keys of no section, such as `seed`."""
+        return Basics.of(self.config)
+
+    @cached_property
+    def tracking(self) -> TrackingSpec:
+        """Whether and where runs go to MLflow."""
+        return build(TrackingSpec, self.config["tracking"], "tracking")
 
     @cached_property
     def latency(self) -> LatencySpec:
@@ -91,40 +108,55 @@ class Settings:
     @property
     def split(self) -> str:
         """The split of the topics to measure on: train, test or all."""
-        return str(self.config["split"])
+        return self.basics.split
 
     @property
     def measures(self) -> tuple[str, ...]:
         """The measures asked for, with the primary one; recall within tokens is always measured."""
-        return measures.with_primary(self.config["measures"], self.config.get("primary"))
+        return measures.with_primary(self.basics.measures, self.basics.primary)
+
+    @property
+    def primary(self) -> str:
+        """The measure of the verdicts."""
+        return measures.primary(self.config)
 
     @property
     def context_tokens(self) -> int:
         """How many tokens of hits a reader reads, for the recall of passages."""
-        return int(self.config["context_tokens"])
+        return self.basics.context_tokens
+
+    @cached_property
+    def paths(self) -> PathsSpec:
+        """The folders that are configured."""
+        return build(PathsSpec, self.config["paths"], "paths")
 
     @property
     def results(self) -> Path:
         """The folder for everything a run writes."""
-        configured = self.config["paths"]["results"]
-        return Path(configured) if configured else locations.results()
+        return Path(self.paths.results) if self.paths.results else locations.results()
 
     @property
     def index_folder(self) -> Path:
         """The folder of index artefacts."""
-        configured = self.config["paths"]["index"]
-        return Path(configured) if configured else self.results / "index"
+        return Path(self.paths.index) if self.paths.index else self.results / "index"
 
     @property
     def cache_folder(self) -> Path:
         """The folder of the embedding and score caches."""
-        configured = self.config["paths"]["cache"]
-        return Path(configured) if configured else self.results / "cache"
+        return Path(self.paths.cache) if self.paths.cache else self.results / "cache"
 
     def models(self, threads: int | None = None) -> Models:
         """The models, with their caches and the vectors that come with ragbench."""
         shipped = build(CacheSpec, self.config.get("cache", {}), "cache").shipped
         return Models(cache=self.cache_folder, threads=threads, shipped=shipped)
+
+    def has(self, key: str) -> bool:
+        """Whether the configuration has a key of no section, a section or a group, on or off."""
+        return key in self.config
+
+    def value(self, key: str) -> Any:
+        """The value of a key such as `hyde.text`, None where there is none."""
+        return value_at(self.config, key.split("."))
 
     def with_values(self, changes: Mapping[str, Any]) -> Settings:
         """The same settings with other values by key such as `hyde.text`, also of keys that a node lacks."""
@@ -168,8 +200,5 @@ class Settings:
         """The weights of the lexical fields, with those of P4 and P9 where they are on."""
         fields = dict(node.get("fields", {}))
         for switch in ("p4", "p9"):
-            fields.update(self._optional(switch, "fields") or {})
+            fields.update(self.value(f"{switch}.fields") or {})
         return fields
-
-    def _optional(self, *keys: str) -> Any:
-        return value_at(self.config, keys)

@@ -209,6 +209,12 @@ def with_primary(names: Iterable[Any], primary: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*map(str, names), *added)))
 
 
+def primary(config: Mapping[str, Any]) -> str:
+    """The measure that verdicts use: `primary`, else nDCG@10, else the first measure listed."""
+    names = [str(name) for name in config["measures"]]
+    return str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0]))
+
+
 def check(names: Iterable[str]) -> None:
     """Raise ConfigError for a measure that cannot be computed, before any work starts."""
     for name in names:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ragbench.base.bounds import Confidence, Count, Validated, Weight
 from ragbench.base.build import active, build
 from ragbench.base.options import section
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.measures import PRIMARY, primary
 from ragbench.evidence.statistics import Comparison, compare_all
 
 
@@ -80,12 +80,6 @@ class Policy:
         """
         turned_on = all(map(_reranks, plus)) and not any(map(_reranks, minus))
         return self.budget.of_rerank_ms if turned_on else self.budget.p95_ms
-
-
-def primary(config: Mapping[str, Any]) -> str:
-    """The measure that verdicts use: `primary`, else nDCG@10, else the first measure listed."""
-    names = [str(name) for name in config["measures"]]
-    return str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0]))
 
 
 def _reranks(config: Mapping[str, Any]) -> bool:

@@ -19,7 +19,6 @@ from ragbench.config.sections import ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec, Timing
-from ragbench.evidence.policy import primary
 from ragbench.index.artefacts import Artefact, Survey
 from ragbench.results import environment
 from ragbench.results.measurements import Measurements
@@ -32,10 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedArm(Arm):
-    """An arm of an experiment, with the plain configuration and the overrides that it is made from."""
+    """An arm of an experiment, with the settings that it is made from."""
 
-    config: Mapping[str, Any]
-    overrides: tuple[str, ...]
+    settings: Settings
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration, plain."""
+        config: Mapping[str, Any] = plain(self.settings.config)
+        return config
 
     @property
     def key(self) -> str:
@@ -72,7 +76,7 @@ class Plan:
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """By arm, its choices and values that are not the defaults or in which the arms differ."""
-        return differences.of_arms({arm.name: (arm.overrides, arm.config) for arm in self.arms.values()})
+        return differences.of_arms({arm.name: (arm.settings.overrides, arm.config) for arm in self.arms.values()})
 
 
 def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: Collection[str] | None = None) -> Plan:
@@ -85,18 +89,17 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
     shared, benchmark = settings[0], builder.benchmark
     measures.check(shared.measures)
-    measure = primary(shared.config)
     # By name, so that no table depends on the order in which they were written down.
     of_split = sorted(benchmark.select(shared.split), key=lambda topic: topic.qid)
     topics = tuple(topic for topic in of_split if only is None or topic.qid in only)
     judged = {*benchmark.document_qrels, *benchmark.section_qrels}
-    if not shared.config.get("allow_unjudged") and not any(topic.qid in judged for topic in topics):
+    if not shared.basics.allow_unjudged and not any(topic.qid in judged for topic in topics):
         raise BenchmarkError(
             f"none of the {len(topics)} queries of '{benchmark.name}' has a relevance judgment: correct the "
             "answers, or add allow_unjudged=true to measure only times and to pool results for judging"
         )
     arms = [
-        PlannedArm(arm.name, arm.pipeline, arm.index, plain(of_arm.config), of_arm.overrides)
+        PlannedArm(arm.name, arm.pipeline, arm.index, of_arm)
         for arm, of_arm in zip(builder.arms(settings), settings, strict=True)
     ]
     qids = [] if len(topics) == len(of_split) else [topic.qid for topic in topics]
@@ -107,11 +110,13 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
         [topic.query() for topic in topics],
         {arm.name: arm for arm in arms},
         shared.split,
-        measure,
+        shared.primary,
         shared.latency,
         shared.execution,
         shared.results,
-        digest([command, benchmark.digest, shared.split, shared.measures, measure, [arm.key for arm in arms], *qids]),
+        digest(
+            [command, benchmark.digest, shared.split, shared.measures, shared.primary, [arm.key for arm in arms], *qids]
+        ),
     )
 
 

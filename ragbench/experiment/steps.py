@@ -21,7 +21,6 @@ from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
 from ragbench.evaluation import contexts, diagnosis, latency, level_runs, measures, passages
 from ragbench.evaluation.machine import Watch
-from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution
 from ragbench.experiment.estimate import estimate
 from ragbench.experiment.plan import Plan, PlannedArm, Run
@@ -121,8 +120,7 @@ def evaluate_arm(
     import pandas as pd
 
     table, names = arm.index.chunks, file_names(benchmark)
-    context_tokens, measure = arm.config["context_tokens"], primary(arm.config)
-    listed = measures.with_primary(arm.config["measures"], measure)
+    context_tokens, listed = arm.settings.context_tokens, arm.settings.measures
     frames: list[pd.DataFrame] = []
     runs: dict[str, str] = {}
     for level in level_runs.levels(outcome.final, table, benchmark):
@@ -132,7 +130,7 @@ def evaluate_arm(
         if level.name == measures.DOCUMENT or level.qrels:
             frames.append(level.evaluate(listed, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
-    frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens, measure))
+    frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens, arm.settings.primary))
     context = contexts.delivered(outcome.final, units, benchmark, context_tokens)
     frames.append(contexts.evaluate(context, context_tokens))
     filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
@@ -236,7 +234,7 @@ def judge(run: Run) -> None:
         "command": plan.command,
         "arms": list(plan.arms),
         "parameters": plan.parameters,
-        "overrides": {name: list(arm.overrides) for name, arm in plan.arms.items()},
+        "overrides": {name: list(arm.settings.overrides) for name, arm in plan.arms.items()},
         "split": plan.split,
         "topics": len(plan.topics),
         "comparison": _record_comparison(plan),

@@ -185,7 +185,7 @@ def _latency(judged: JudgedContrast) -> Check:
 
 def _pollution(candidate: MeasuredArm, limit: float) -> Check:
     """Whether the mean pollution of the candidate's contexts exceeds a share, by folder or by document type."""
-    results, budget = candidate.results, int(candidate.settings.config["context_tokens"])
+    results, budget = candidate.results, candidate.settings.context_tokens
     pollution = {
         by: results.values(candidate.name, contexts.share_within(by, budget), level=PASSAGE).mean()
         for by in contexts.GROUPS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -102,7 +102,7 @@ def find(folder: Path, arm: str | None = None, like: str | None = None) -> Measu
             f"{loaded.folder.name}/{named[-1]} (arm='{named[-1]}' in Python)"
         )
     overrides = tuple(loaded.record.get("overrides", {}).get(named[0], ()))
-    return MeasuredArm(named[0], loaded, Settings(named[0], loaded.config(named[0]), overrides))
+    return MeasuredArm(named[0], loaded, replace(loaded.settings(named[0]), overrides=overrides))
 
 
 def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:

@@ -227,7 +227,7 @@ _MEANING = {
 
 def context_shares(results: Measurements) -> Table:
     """The shares of useful, duplicate and polluting tokens in the contexts of every arm."""
-    budget, head = results.shared_config["context_tokens"], contexts.SHARES
+    budget, head = results.context_tokens, contexts.SHARES
     columns = (
         PageColumn(*head["arm"].head, _text("arm")),
         *(PageColumn(*head[name].head, _share(name)) for name in head if name != "arm"),

@@ -100,7 +100,7 @@ def _pair(results: Measurements) -> list[str]:
 def _recalls(results: Measurements) -> list[str]:
     """The secondary measure: the recall within a token budget, with its change; of several arms the changes alone."""
     rows = [row for row in evidence.rows(evidence.effects(results)) if row["recall_effect"] == row["recall_effect"]]
-    measure = recall_within(results.shared_config["context_tokens"])
+    measure = recall_within(results.context_tokens)
     if len(results.arms) == 2 and len(rows) == 1:
         (row,) = rows
         low, high = row["recall_ci_low"], row["recall_ci_high"]

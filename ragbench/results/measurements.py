@@ -28,8 +28,8 @@ from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
-from ragbench.evidence import policy
 from ragbench.results import comparisons, store
 
 if TYPE_CHECKING:
@@ -99,6 +99,10 @@ class Measurements:
             self._configs[arm] = _read_config(self.arm_path(arm) / CONFIG)
         return self._configs[arm]
 
+    def settings(self, arm: str) -> Settings:
+        """The configuration of an arm as objects."""
+        return Settings(arm, self.config(arm))
+
     @cached_property
     def _configs(self) -> dict[str, Mapping[str, Any]]:
         return {}
@@ -111,7 +115,12 @@ class Measurements:
     @property
     def primary(self) -> str:
         """The document measure of the verdicts."""
-        return policy.primary(self.shared_config)
+        return self.settings(self.arms[0]).primary
+
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens of hits a reader reads, for the recall of passages."""
+        return self.settings(self.arms[0]).context_tokens
 
     @property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:

@@ -73,10 +73,10 @@ class OpenStore:
 
 def target_of(settings: Settings) -> Target:
     """`tracking.uri`, else a SQLite file in the results folder."""
-    tracking = settings.config["tracking"]
-    uri = str(tracking["uri"] or f"{_SQLITE}{(settings.results / 'mlflow.db').absolute()}")
+    tracking = settings.tracking
+    uri = str(tracking.uri or f"{_SQLITE}{(settings.results / 'mlflow.db').absolute()}")
     uri = resolved(uri) if uri.startswith("env:") else uri
-    return Target(uri, str(tracking["experiment"]), settings.results, not tracking["uri"])
+    return Target(uri, tracking.experiment, settings.results, not tracking.uri)
 
 
 def check(target: Target) -> None:

@@ -79,7 +79,7 @@ class Experiment:
     def of_run(cls, folder: Path) -> Experiment:
         """The arms of a finished run, as they were measured."""
         finished = measurements.load(folder)
-        return cls(tuple(Settings(name, finished.config(name)) for name in finished.arms))
+        return cls(tuple(map(finished.settings, finished.arms)))
 
     @classmethod
     def confirm(cls, folder: Path, arm: str, *overrides: str) -> Experiment:
@@ -88,10 +88,10 @@ class Experiment:
         `overrides` may name other data, such as `data.queries=new.csv`. Raises BenchmarkError without such queries.
         """
         finished = measurements.load(folder)
-        settings = [Settings(name, {**finished.config(name), "split": "all"}) for name in (finished.arms[0], arm)]
+        settings = [finished.settings(name).with_values({"split": "all"}) for name in (finished.arms[0], arm)]
         if names_data(overrides):
-            data = composition.compose(overrides).config["data"]
-            settings = [Settings(arm.name, {**arm.config, "data": data}) for arm in settings]
+            data = composition.compose(overrides).data
+            settings = [arm.with_values({"data": data}) for arm in settings]
         experiment = cls(tuple(settings))
         benchmark = experiment.benchmark
         used = comparisons.used(locations.ledger(), benchmark.name)
@@ -254,7 +254,7 @@ class Experiment:
         from ragbench.experiment.run import run
 
         shared = self.settings[0]
-        if shared.tracked:
+        if shared.tracking.enabled:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in first_lines(shared, has_benchmark=self.given is not None):
@@ -295,7 +295,7 @@ class Experiment:
                 results.report()
             except (RagbenchError, OSError) as error:
                 _LOG.warning(f"the report could not be written ({error}); results are kept: ragbench report makes it")
-        if self.settings[0].tracked:
+        if self.settings[0].tracking.enabled:
             run_id = tracking.log(tracking.target_of(self.settings[0]), results.folder)
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
@@ -355,8 +355,8 @@ _HTML = """\
 
 def _on_split(settings: Settings, split: str) -> Settings:
     """The settings with another split, also among the overrides, so that these give the same settings."""
-    config = {**settings.config, "split": split}
-    return Settings(settings.name, config, (*settings.overrides, f"split={split}"))
+    changed = settings.with_values({"split": split})
+    return dataclasses.replace(changed, overrides=(*settings.overrides, f"split={split}"))
 
 
 def names_split(settings: Sequence[Settings]) -> bool:

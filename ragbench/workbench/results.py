@@ -148,8 +148,8 @@ class Results(Measurements):
     @property
     def dashboard(self) -> str:
         """The command that opens MLflow on the store of these results."""
-        config = self.shared_config
-        named = {"paths.results": config["paths"]["results"], "tracking.uri": config["tracking"]["uri"]}
+        settings = self.settings(self.arms[0])
+        named = {"paths.results": settings.paths.results, "tracking.uri": settings.tracking.uri}
         return " ".join(["track", "ui", *(shlex.quote(f"{key}={value}") for key, value in named.items() if value)])
 
     @property

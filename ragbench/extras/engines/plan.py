@@ -123,7 +123,7 @@ def ranker_of(settings: Settings) -> tuple[str, Rank] | None:
 def with_ranker(settings: Settings, measured: Settings) -> Settings:
     """The configuration with the learned order of the measured one on top."""
     order = ranker_of(measured)
-    return settings if order is None else settings.with_values({order[0]: measured.config[order[0]]})
+    return settings if order is None else settings.with_values({order[0]: measured.value(order[0])})
 
 
 def cut_of(settings: Settings) -> Cut:

@@ -48,7 +48,7 @@ _STAGE = "ranker"
 
 def arm(settings: Settings, benchmark: Benchmark) -> Arm:
     """The arm with the stages before the place of `ranker`. ConfigError where that has no place or nothing is fused."""
-    order = [str(entry) for entry in settings.config["order"]]
+    order = settings.basics.order
     if _STAGE not in order:
         raise ConfigError("`order` has no entry 'ranker', where a trained ranker runs: add one after 'fuse'")
     earlier = {*order[: order.index(_STAGE)]}

@@ -66,7 +66,7 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     if starts:
         base = compose([*overrides, word("tune.starts", [*spec_of(base).starts, *starts])])
     rules = search.rules_of(base, compose)
-    tracked = base.tracked
+    tracked = base.tracking.enabled
     if tracked:
         tracking.check(tracking.target_of(base))
     whole = benchmark or base.benchmark()

@@ -191,7 +191,7 @@ def _unmasked(measured: MeasuredArm, replayed: _Served) -> _Served:
     """The same over the whole documents, where the run masked the sources of its queries."""
     if not any(topic.masked for topic in replayed.benchmark.topics):
         return replayed
-    whole = measured.settings.data()
+    whole = measured.settings.documents()
     benchmark = replace(whole, topics=replayed.benchmark.topics)
     arm = _prepared_arm(measured, benchmark)
     states = arm.pipeline([state.query for state in replayed.states], arm.index)

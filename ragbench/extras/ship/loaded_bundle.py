@@ -241,7 +241,7 @@ def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchm
     """The benchmark's documents, from where the configuration says or from `corpus`."""
     from ragbench.benchmark.load import load as load_benchmark
 
-    data = dict(settings.config["data"])
+    data = dict(settings.data)
     if corpus is not None:
         data["folder" if data.get("loader") == "beir" else "corpus"] = str(corpus)
     return load_benchmark(data, topics=False)

@@ -167,7 +167,7 @@ class Refresher:
         record = bundle.read_record(self.folder)
         bundle.check_files(self.folder, record)
         settings = settings_of(self.folder, record)
-        data = dict(settings.config["data"])
+        data = dict(settings.data)
         if data.get("loader") not in _FOLDERS:
             loader = data.get("loader")
             raise BundleError(

@@ -113,9 +113,9 @@ class Searching:
     def _arm_of(self, overrides: str) -> Arm:
         if overrides not in self._arms:
             settings = compose([*self.words, *split(overrides)])
-            key = digest(settings.config["data"])
+            key = digest(settings.data)
             if key not in self._benchmarks:
-                self._benchmarks[key] = settings.data()
+                self._benchmarks[key] = settings.documents()
             (arm,) = ArmBuilder.of(settings, self._benchmarks[key]).arms([settings])
             arm.index.prepare(arm.pipeline.needs | {"facets"})
             answer(_WARM_UP, arm.pipeline, arm.index, 1)  # so that loading does not count as time of a stage

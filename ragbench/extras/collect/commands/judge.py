@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragbench.base.types import Document
+    from ragbench.config.settings import Settings
 
 DESCRIPTION = "Grade a pool with the keys 0 to 3 (you can stop and resume), or merge its grades into the judgments."
 EXAMPLES = """examples:
@@ -67,14 +68,14 @@ def main(arguments: argparse.Namespace) -> int:
         judge_in_terminal(pool)
         console.next_command(shlex.join(["judge", str(pool), "--merge", *_place(read_source(pool))]))
         return 0
-    config, source = composition.compose(arguments.overrides).config, read_source(pool)
+    settings, source = composition.compose(arguments.overrides), read_source(pool)
     typed = [override for override in arguments.overrides if section_of(override) == "data"]
     if source and all(key_of(override) == "data.qrels" for override in typed):  # it only says where the judgments go
-        qrels = {"qrels": config["data"]["qrels"]} if typed else {}
-        config = {**config, "data": {**source["data"], **qrels}, "topics": source["topics"]}
+        qrels = {"qrels": settings.data["qrels"]} if typed else {}
+        settings = settings.with_values({"data": {**source["data"], **qrels}, "topics": source["topics"]})
     named = any(override.startswith("data=builtin") for override in arguments.overrides)
-    folder = _folder(config["data"], named and arguments.into_builtin)
-    qids, documents = _collection(config, folder)
+    folder = _folder(settings.data, named and arguments.into_builtin)
+    qids, documents = _collection(settings, folder)
     if source and collection_digest(documents) != source["collection"]:
         raise ResultsError(
             f"{pool} was pooled from a run over '{source['benchmark']}', and these are other documents: name the data "
@@ -164,16 +165,14 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     return folder
 
 
-def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequence[Document]]:
+def _collection(settings: Settings, folder: Path) -> tuple[set[str], Sequence[Document]]:
     """The topics and documents that grades may be about. The judgments need not exist yet."""
-    from ragbench.benchmark.load import load as load_data
     from ragbench.benchmark.native import read_topics
-    from ragbench.config.benchmark import load
 
-    if config["data"]["loader"] == "vault":
-        benchmark = load({**config, "data": {**config["data"], "qrels": None}})
+    if settings.data["loader"] == "vault":
+        benchmark = settings.with_values({"data.qrels": None}).benchmark()
         return {topic.qid for topic in benchmark.topics}, benchmark.documents
-    return {topic.qid for topic in read_topics(folder / TOPICS)}, load_data(config["data"], topics=False).documents
+    return {topic.qid for topic in read_topics(folder / TOPICS)}, settings.documents().documents
 
 
 _QUIT = "q"

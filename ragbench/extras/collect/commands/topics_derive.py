@@ -39,8 +39,8 @@ def main(arguments: argparse.Namespace) -> int:
     if "topics" not in {key_of(override) for override in overrides}:
         overrides = [*overrides, "topics=derived"]
     settings = composition.compose(overrides)
-    options = {key: value for key, value in settings.config["topics"].items() if key != "kind"}
-    benchmark = documents(settings.config["data"])
+    options = {key: value for key, value in settings.topics.items() if key != "kind"}
+    benchmark = documents(settings.data)
     topics = choose(benchmark.documents, build(DeriveSpec, options, "topics"), benchmark.name)
     n_topics, n_documents = (
         counted(len(topics.topics), "synthetic query"),
@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
     write_and_print(topics, f"{n_topics} from {n_documents}", arguments)
     if arguments.json:
         return 0
-    if settings.config["data"]["loader"] == "vault":
+    if settings.data["loader"] == "vault":
         print_next(settings, arguments.out, " topics=given")
         return 0
     print(f"wrote {arguments.out}")

@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
     model = settings.models().chat(model_options.spec_of(arguments))
     require_new(arguments.out, replace=arguments.replace)
-    benchmark = documents(settings.config["data"])
+    benchmark = documents(settings.data)
     with console.progress(arguments.quiet or arguments.json):
         topics = draft(benchmark.documents, model.complete, spec)
     n_topics, n_documents = counted(len(topics.topics), "drafted topic"), counted(len(benchmark.documents), "document")

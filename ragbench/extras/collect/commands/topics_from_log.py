@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
         )
     log = search_log.read(arguments.file)
-    documents = settings.data().documents if log.has_clicks else ()
+    documents = settings.documents().documents if log.has_clicks else ()
     topics = from_log.choose(log, spec, from_log.finder(documents))
     n_topics, n_queries = counted(len(topics.topics), "topic"), counted(topics.queries, "query")
     write_and_print(topics, f"{n_topics} of {n_queries} in {topics.searches} searches", arguments)

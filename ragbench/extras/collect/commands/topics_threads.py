@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     require_new(path, replace=arguments.replace)
     issue_threads = threads.read(arguments.file)
     moved = threads.read_redirects(arguments.redirects) if arguments.redirects else {}
-    pages = threads.Pages(settings.data().documents, arguments.site, moved)
+    pages = threads.Pages(settings.documents().documents, arguments.site, moved)
     topics = threads.choose(issue_threads, pages, spec)
     if all(topic.type == threads.NAMED for topic in topics.topics):
         raise BenchmarkError(

@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
     with as_options():
         options = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds", "recency")}
         chosen = {name: value for name, value in options.items() if value is not None}
-        spec = ranker.Spec(**chosen, seed=int(settings.config["seed"]))
+        spec = ranker.Spec(**chosen, seed=settings.basics.seed)
     benchmark = settings.benchmark()
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json):

@@ -280,7 +280,7 @@ def write(tuning: Tuning) -> None:
     lines += [f"## {title}\n\n{markdown(frame)}" for title, frame in tuning.tables.items()]
     write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
     names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
-    record = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **tuning.summary()}
+    record = {"name": tuned.base.name, "tune": tuned.base.value("tune"), **tuning.summary()}
     record["files"] = {name: files.digest(tuned.folder / name) for name in names}
     write_checksummed(tuned.folder / RECORD, record)
 

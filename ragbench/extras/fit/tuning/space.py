@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from annotated_types import MinLen
 
 from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated, one_of
-from ragbench.base.build import build, value_at
+from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import choice, section
 from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class TuneSpec(Validated):
 
 def spec_of(settings: Settings) -> TuneSpec:
     """The section of a configuration."""
-    return build(TuneSpec, settings.config["tune"], "tune")
+    return build(TuneSpec, settings.value("tune"), "tune")
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class Space:
 
 
 def space(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Space:
-    """The space of the parameters in `base.config['tune']['space']` that apply to any start.
+    """The space of the parameters in `tune.space` of the base that apply to any start.
 
     `compose` turns overrides into settings: of starts, and of all parameters changed at once, which shows the keys that
     follow them. A start that does not fit the preset is excluded.
@@ -248,11 +249,11 @@ def _parameters(
     """The parameters of the space of `base` that apply to these settings, checked, with the keys that follow each."""
     stages = [name for name, _ in settings.pipeline]
     applicable = []
-    for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
+    for key, node in _leaves(spec_of(base).space, ""):
         parameter = build(TuneParameter, {**node, "key": key}, f"tune.space.{key}")
         if key.startswith("index."):
             raise ConfigError(f"tune cannot vary {key}: it shapes the index; give its values as tune.starts")
-        if key.split(".")[0] not in base.config:
+        if not base.has(section_of(key)):
             raise ConfigError(f"tune.space.{key} names nothing in the configuration (see ragbench list config)")
         if parameter.unless is not None and value_of(settings, parameter.unless):
             continue
@@ -287,9 +288,8 @@ def overrides(values: Values) -> list[str]:
 
 def value_of(settings: Settings, key: str) -> Any:
     """The value of a dotted key, None where there is none; a searched field without a weight has 0."""
-    value = value_at(settings.config, key.split("."))
-    *parents, _ = key.split(".")
-    no_weight = value is None and parents[-1:] == ["fields"] and isinstance(value_at(settings.config, parents), Mapping)
+    value, above = settings.value(key), key.rpartition(".")[0]
+    no_weight = value is None and f".{above}".endswith(".fields") and isinstance(settings.value(above), Mapping)
     return 0.0 if no_weight else value
 
 

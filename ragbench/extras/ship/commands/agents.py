@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--max-calls must be between 1 and 1,000, got {arguments.max_calls}")
     named = named_arms(arguments.arm)
     settings = composition.arms(named, arguments.overrides) if named else [composition.compose(arguments.overrides)]
-    if settings[0].config["topics"]["kind"] == "derived":
+    if settings[0].topics["kind"] == "derived":
         raise ConfigError(
             "synthetic queries occur in the documents, where grep would find them: add topics=given data.queries=FILE"
         )

@@ -1,13 +1,13 @@
 """One search: order, front, budget, journal; the searched function is written here, so that its best is known."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from ragbench.base.errors import ResultsError
 from ragbench.config import composition
 from ragbench.config.overrides import word
+from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import LatencyEstimate, Objective
 from ragbench.extras.fit.tuning.space import SAMPLERS, Space, TuneParameter, spec_of
@@ -19,7 +19,7 @@ PARAMETERS = (
     TuneParameter("s.y", low=0.0, high=1.0),
     TuneParameter("s.depth", choices=(5, 10, 20), costly=True),
 )
-BASE = SimpleNamespace(config={"s": {"x": 0.5, "y": 0.5, "depth": 10}})
+BASE = Settings("base", {"s": {"x": 0.5, "y": 0.5, "depth": 10}})
 SPACE = Space(PARAMETERS, {"": BASE}, {"": frozenset(parameter.key for parameter in PARAMETERS)})
 COST = LatencyEstimate(20.0, {"s.depth": 10}, {"s.depth": ((5, 10.0), (10, 20.0), (20, 40.0))})
 
