@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
 from ragbench.config import choices
+from ragbench.config.composition import with_added_stages
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms, JudgedContrast
@@ -301,14 +302,12 @@ def plan(
     add_one those that the preset `all` turns on and the base does not. A switch that needs another one which is off
     becomes a factor that turns on both and has both in its name, such as `p10_with_calibration`.
     """
-    candidates, name = dict(candidates or {}), str(base.config["design"])
-    factors = base.config["factors"] or ([] if candidates else _default_factors(base, name))
-    if isinstance(factors, str):
-        raise ConfigError(f"factors must be a list such as [p1,p6], got {factors}")
+    candidates, basics = dict(candidates or {}), base.basics
+    factors = basics.factors or ([] if candidates else _default_factors(base, basics.design))
     for factor in factors:
-        if factor not in base.config or not isinstance(base.config[factor], Mapping):
-            raise ConfigError(f"factor '{factor}' is not a switch; switches: {', '.join(_on_off_switches(base))}")
-    if alias := next((name for name in candidates if name in base.config), None):
+        if factor not in (switches := _on_off_switches()):
+            raise ConfigError(f"factor '{factor}' is not a switch; switches: {', '.join(switches)}")
+    if alias := next((name for name in candidates if base.has(name)), None):
         raise ConfigError(f"--arm {alias} has the name of a key of the configuration: give it another name")
     switches, notes = [str(factor) for factor in factors], []
     flipped = _flipped(base, switches, compose)
@@ -324,7 +323,7 @@ def plan(
             "that of both"
         )
     names = [*switches, *(factor for factor in candidates if factor not in switches)]
-    design = _design_named(name, names, **base.config["design_options"])
+    design = _design_named(basics.design, names, **basics.design_options)
     arms = {}
     for arm, states in design.arms().items():
         added = [override for factor, overrides in candidates.items() if states[factor] for override in overrides]
@@ -343,7 +342,7 @@ def _needed(missing: MissingInput, switches: Sequence[str]) -> str:
 
 def _missing_input(base: Settings, factor: str, flipped: Mapping[str, Any]) -> MissingInput | None:
     """What the base lacks for a switch that is off in it; None if nothing, or if no override is known to add it."""
-    if _is_on(base.config[factor]):
+    if _is_on(base.value(factor)):
         return None
     try:
         _arm(base, factor, {factor: True}, flipped)
@@ -358,7 +357,7 @@ def _flipped(base: Settings, factors: Sequence[str], compose: Callable[[Sequence
     All are composed at once, as a composition takes a third of a second.
     """
     remaining = [override for override in base.overrides if section_of(override) not in factors]
-    toggled = [f"{factor}={'off' if _is_on(base.config[factor]) else 'on'}" for factor in factors]
+    toggled = [f"{factor}={'off' if _is_on(base.value(factor)) else 'on'}" for factor in factors]
     try:
         composed = compose([*remaining, *toggled]).config
     except MissingInput as missing:
@@ -370,15 +369,18 @@ def _flipped(base: Settings, factors: Sequence[str], compose: Callable[[Sequence
 
 
 def _arm(base: Settings, name: str, states: Mapping[str, bool], flipped: Mapping[str, Any]) -> Settings:
-    """The base with some factors flipped; the others keep all of their parameters."""
-    changed = [factor for factor, on in states.items() if on != _is_on(base.config[factor])]
+    """The base with some factors flipped; the others keep all of their parameters.
+
+    A switch that `order` does not name runs at the place of its class.
+    """
+    changed = [factor for factor, on in states.items() if on != _is_on(base.value(factor))]
     config = {**base.config, "name": name, **{factor: flipped[factor] for factor in changed}}
     absent = {factor for factor in changed if flipped[factor] is None}
     config = {key: value for key, value in config.items() if key not in absent}
-    config["order"] = [entry for entry in base.config["order"] if section_of(str(entry)) not in absent]
+    config["order"] = [entry for entry in base.basics.order if section_of(entry) not in absent]
     overrides = [override for override in base.overrides if section_of(override) not in (*changed, "name")]
     toggled = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
-    return Settings(name, config, (*overrides, *toggled, f"name={name}")).check()
+    return Settings(name, with_added_stages(config), (*overrides, *toggled, f"name={name}")).check()
 
 
 def judge(ablation: Ablation, results: Measurements) -> list[JudgedContrast]:
@@ -397,18 +399,17 @@ def conclude(ablation: Ablation, results: Measurements) -> None:
 
 
 def _default_factors(base: Settings, design: str) -> list[str]:
-    on = [name for name in _on_off_switches(base) if _is_on(base.config[name]) and name not in _CONDITIONS]
+    on = [name for name in _on_off_switches() if _is_on(base.value(name)) and name not in _CONDITIONS]
     chosen = [name for name in _proposals() if name not in on] if design == "add_one" else on
     if not chosen:
         raise ConfigError(f"design={design} finds no switch to vary: add exp=all, or factors=[p1,p6]")
     return chosen
 
 
-def _on_off_switches(base: Settings) -> list[str]:
-    """The switches that can be on or off."""
+def _on_off_switches() -> list[str]:
+    """The switches that can be on or off, also those of stages outside ragbench."""
     known = choices.read()
-    pairs = [group for group in known.defaults if {"on", "off"} <= set(known.by_group[group])]
-    return [name for name in pairs if isinstance(base.config.get(name), Mapping)]
+    return [group for group in known.defaults if {"on", "off"} <= set(known.by_group[group])]
 
 
 def _proposals() -> list[str]:

@@ -12,13 +12,17 @@ import pandas as pd
 import pytest
 
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.options import option
+from ragbench.base.types import QueryState, Ranking
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.evidence import statistics
 from ragbench.evidence.table import table
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
+from ragbench.index.index import Index
 from ragbench.results.measurements import PER_QUERY_COLUMNS, Measurements
+from ragbench.search.stages.stage import Reorder, fused
 from ragbench.workbench import Experiment
 
 N = 40
@@ -248,3 +252,25 @@ def test_ablate_conclusion_is_written_beside_the_results(added: Ablation, tmp_pa
     assert "none of 40 queries changed" in written["reason"][0]
     assert (tmp_path / "design.txt").read_text() == f"{added.design.describe()}\n"
     assert written["verdict"].tolist() == ["inconclusive", "inconclusive"]  # 40 queries do not rule out a loss of .02
+
+
+@option("last_half", before="cut")
+@dataclass(frozen=True)
+class LastHalf(Reorder):
+    """A switch that config.yaml does not name, as one of a plug-in."""
+
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        return Ranking.of(ranking.chunks[::2], ranking.scores[::2])
+
+
+@pytest.mark.parametrize(
+    ("words", "without"), [(("design=add_one",), "none"), (("design=leave_one_out", "last_half=on", "p6=on"), "p6")]
+)
+def test_ablate_takes_a_switch_that_order_does_not_name(words: tuple[str, ...], without: str) -> None:
+    ablation = planned("exp=baseline", *words, "factors=[last_half,p6]")
+    by_name = {settings.name: settings for settings in ablation.settings}
+    names = [name for name, _ in by_name["last_half"].pipeline]
+    assert names.index("last_half") == names.index("cut") - 1
+    assert "last_half" not in stages(by_name[without])
+    assert all(composition.compose(arm.overrides).pipeline == arm.pipeline for arm in ablation.settings)
