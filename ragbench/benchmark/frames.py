@@ -13,12 +13,14 @@ from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
 from ragbench.benchmark.judgments import assemble
+from ragbench.benchmark.runs import warn_of_distances
 
 _LOG = logging.getLogger(__name__)
 
 _QIDS = ("qid", "query_id", "query-id", "q_id", "topic")
 _DOCNOS = ("docno", "doc_id", "corpus-id", "document_id", "docid", "pid")
 _SCORES = ("score", "sim", "similarity")
+_DISTANCES = ("distance", "dist", "_distance")
 _GRADES = ("label", "relevance", "rel", "grade", "qrel", "score")
 _QUERIES = ("query", "text", "title", "question")
 
@@ -64,7 +66,7 @@ def read_qrels_table(table: Any, label: str = "qrels") -> dict[str, dict[str, in
     """Judgments by qid and docno, of a data frame, a list of dicts, a mapping or ranx. Raises BenchmarkError."""
     table = table.to_dict() if _of_ranx(table) else table
     if isinstance(table, Mapping):
-        rows = [(qid, docno, grade) for qid, grades in table.items() for docno, grade in dict(grades).items()]
+        rows = [(qid, *judged) for qid, grades in table.items() for judged in _graded(qid, grades, label)]
     else:
         names = (_QIDS, (*_DOCNOS, *IDS), _GRADES)
         rows = [tuple(_value_of(row, name, label) for name in names) for row in _rows_of(table, label)]
@@ -73,10 +75,22 @@ def read_qrels_table(table: Any, label: str = "qrels") -> dict[str, dict[str, in
         value = number(grade, f"{label}: the grade of {docno} for {qid}")
         if value != int(value):
             raise BenchmarkError(f"{label}: the grade of {docno} for {qid} is {value:g}: give a whole number")
-        qrels.setdefault(identifier(qid), {})[identifier(docno)] = int(value)
+        if qrels.setdefault(identifier(qid), {}).setdefault(identifier(docno), int(value)) != value:
+            raise BenchmarkError(f"{label}: {docno} has two grades for {qid}: keep one of them")
     if not qrels:
         raise BenchmarkError(f"{label} has no rows: give a table with qid, docno and label")
     return qrels
+
+
+def _graded(qid: Any, grades: Any, label: str) -> Iterable[tuple[Any, Any]]:
+    """The documents that a mapping grades, or those of a list or set, which are relevant."""
+    if isinstance(grades, Mapping):
+        return grades.items()
+    if isinstance(grades, (list, tuple, set, frozenset)) and all(isinstance(docno, (str, int)) for docno in grades):
+        return [(docno, 1) for docno in grades]
+    raise BenchmarkError(
+        f"{label}: the judgments of {qid} are {grades!r:.40}: give grades by docno, or a list of docnos"
+    )
 
 
 def _of_dataset(dataset: Any) -> tuple[Any, Any, Any]:
@@ -136,13 +150,17 @@ def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
     by_query: dict[Any, list[float]] = {}
     for line_number, row in enumerate(rows):
         qid, docno = (_value_of(row, names, label) for names in (_QIDS, (*_DOCNOS, *IDS)))
-        score = next((row[name] for name in _SCORES if name in row), None)
-        if score is None:
-            score = -row["rank"] if "rank" in row else -float(line_number)
-        score = number(score, f"{label}: the score of {docno} for {qid}")
+        score = _score_of(row, line_number, f"{label}: the score of {docno} for {qid}")
         by_query.setdefault(qid, []).append(score)
         yield qid, docno, score
-    _warn_of_distances(by_query.values(), label)
+    warn_of_distances(by_query.values(), label)
+
+
+def _score_of(row: Mapping[str, Any], place: int, label: str) -> float:
+    """The score of a row, else its negated distance or rank, else its negated `place` in the order given."""
+    name = next((name for name in (*_SCORES, *_DISTANCES, "rank") if row.get(name) is not None), None)
+    value = place if name is None else number(row[name], label)
+    return value if name in _SCORES else -float(value)
 
 
 def _scored_by_query(table: Mapping[Any, Any], label: str) -> Iterator[tuple[Any, Any, float]]:
@@ -152,7 +170,7 @@ def _scored_by_query(table: Mapping[Any, Any], label: str) -> Iterator[tuple[Any
         by_docno = isinstance(hits, Mapping)
         pairs = []
         for rank, hit in enumerate(hits.items() if by_docno else hits):
-            docno, score = hit if isinstance(hit, (tuple, list)) and len(hit) == 2 else (hit, -float(rank))
+            docno, score = _pair(hit, rank, f"{label}: the hit {rank + 1} for {qid}")
             pairs.append((docno, number(score, f"{label}: the score of {docno} for {qid}")))
         scores = [score for _, score in pairs]
         grows = [one < other for one, other in pairwise(scores)]
@@ -163,17 +181,18 @@ def _scored_by_query(table: Mapping[Any, Any], label: str) -> Iterator[tuple[Any
             yield qid, docno, score if by_docno or falls else -float(rank)
     if kept:
         _LOG.warning(f"{label}: its pairs are not in the order of their scores (distances?); their order is kept")
-    _warn_of_distances(by_docnos, label)
+    warn_of_distances(by_docnos, label)
 
 
-def _warn_of_distances(by_query: Iterable[Sequence[float]], label: str) -> None:
-    """Warn if the scores of every query grow in the order in which they were given."""
-    growing = [all(one < other for one, other in pairwise(scores)) for scores in by_query if len(scores) > 1]
-    if growing and all(growing):
-        _LOG.warning(
-            f"{label}: in every query the scores grow in the order given, as distances do, and the last hit counts as "
-            "the best: give lists of pairs, best first, or negate the scores"
-        )
+def _pair(hit: Any, rank: int, label: str) -> tuple[Any, Any]:
+    """The docno and score of a hit: a pair, a dict, or a docno."""
+    if isinstance(hit, Mapping):
+        return _value_of(hit, (*_DOCNOS, *IDS), label), _score_of(hit, rank, label)
+    if not isinstance(hit, (tuple, list)):
+        return hit, -float(rank)
+    if len(hit) != 2:
+        raise BenchmarkError(f"{label} is {hit!r:.60}: give a docno, a pair of docno and score, or a dict")
+    return hit[0], hit[1]
 
 
 def _rows_of(table: Any, label: str) -> Iterable[Mapping[str, Any]]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.lines import read_lines
+
+_LOG = logging.getLogger(__name__)
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """By qid, (section id, score), best first."""
@@ -19,10 +24,13 @@ _SCORE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(in
 
 
 def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
-    """A run in TREC form (qid Q0 id rank score tag): by qid, decreasing scores, equal ones in the order of the file."""
+    """A run in TREC form (qid Q0 id rank score tag): by qid, decreasing scores, equal ones in the order of the file.
+
+    Blanks in the ids of a file with tabs become `%20`.
+    """
     run: dict[str, dict[str, float]] = {}
     for number, line in read_lines(path):
-        parts = line.split()
+        parts = list(map(identifier, line.split("\t"))) if line.count("\t") == 5 else line.split()
         if len(parts) != 6:
             raise BenchmarkError(f"{path}:{number} must have six fields (qid Q0 id rank score tag), got {len(parts)}")
         qid, _, target, _, score, _ = parts
@@ -33,7 +41,19 @@ def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
         if target in scored:
             raise BenchmarkError(f"{path}:{number} returns {target} for {qid} again: a run names each once")
         scored[target] = value
+    warn_of_distances((list(scored.values()) for scored in run.values()), str(path))
     return {qid: sorted(scored.items(), key=lambda item: -item[1]) for qid, scored in run.items()}
+
+
+def warn_of_distances(by_query: Iterable[Sequence[float]], label: str) -> None:
+    """Warn if in most queries the scores grow in the order in which they were given."""
+    differing = [scores for scores in by_query if len(set(scores)) > 1]
+    growing = sum(all(one <= other for one, other in pairwise(scores)) for scores in differing)
+    if 2 * growing > len(differing):
+        _LOG.warning(
+            f"{label}: in {growing} of {len(differing)} queries the scores grow in the order given, as distances do, "
+            "and the last hit counts as the best: give lists of pairs, best first, or negate the scores"
+        )
 
 
 def renamed(run: Run, names: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:

@@ -9,6 +9,7 @@ results/runs/20260101-120000-run-3-arms    its folder, or that of an arm in it
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _SHOWN = 4
+_LOG = logging.getLogger(__name__)
 
 
 def find(name: str, settings: Settings) -> Path:
@@ -176,6 +178,13 @@ def evaluate(
     read = {name: _read(run, f"run '{name}'") for name, run in runs.items()}
     judged = read_judgments(Path(qrels), None) if isinstance(qrels, (str, os.PathLike)) else read_qrels_table(qrels)
     verdicts, values = judge_runs(read, judged, list(map(own_name, measures)), str(base))
+    for name, run in read.items():
+        if missing := len(judged.keys() - run.keys()):
+            _LOG.warning(f"run '{name}' has no hits for {missing} of {len(judged)} judged queries; their values are 0")
+        if not values.loc[values["arm"] == name, "value"].any():
+            returned = next((docno for qid in run.keys() & judged for docno, _ in run[qid]), "nothing")
+            known = next(iter(next(iter(judged.values()))))
+            _LOG.warning(f"run '{name}': every value is 0; it returns '{returned}', the judgments name '{known}'")
     return Evaluation(own_name(measures[0]), str(base), verdicts, values)
 
 
