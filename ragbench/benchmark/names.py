@@ -25,6 +25,9 @@ _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|canvas|txt|docx|html?)$", re.IGNOREC
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _NUMBER = re.compile(r"(?:^|(?<=/))\d{1,3}[-_. ]+(?=[^\W\d_])")  # of a place in a menu, which no address has
 _ADDRESSES = ("url", "slug", "permalink", "aliases")
+_LINE = re.compile(r"L(\d+)\b.*")  # `#L12-L20` of GitHub
+_LINES = re.compile(r":(\d+)(?:[-:]\d+)*$")  # `page.md:12` of editors, `page.md#Heading:1-47` of `ragbench search`
+_SEPARATOR = re.compile(r"\s*[,|\s]\s*")
 _COMPARED = 2000
 _SHOWN = 5  # anchors
 
@@ -35,23 +38,28 @@ def address(path: str) -> str:
     return _FOLDER_PAGE.sub("", _SUFFIX.sub("", posixpath.normpath(plain))) if plain else ""
 
 
-def addresses(frontmatter: Mapping[str, Any]) -> list[str]:
-    """The addresses that the frontmatter gives to a page."""
+def addresses(docno: str, frontmatter: Mapping[str, Any]) -> list[str]:
+    """The addresses, in normal form, that the frontmatter gives to a page; relative ones are below its folder, too."""
     values = [frontmatter.get(name) for name in _ADDRESSES]
     flat = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return [item for item in flat if isinstance(item, str) and item.strip("/ ")]
+    paths = [urlsplit(item).path for item in flat if isinstance(item, str) and item.strip("/ ")]
+    relative = [*paths, *(value for value in [frontmatter.get("id")] if isinstance(value, str))]  # Docusaurus
+    below = [posixpath.join(docno.rpartition("/")[0], path) for path in relative]
+    return [key for key in dict.fromkeys(map(address, (*paths, *below))) if key]
 
 
 class Names:
     """Finds documents by docno, path, file name, wikilink, address on the site, or title; and their sections."""
 
-    def __init__(self, documents: Iterable[Document], site: str = "", left_out: Iterable[FileWarning] = ()) -> None:
-        """The names of these documents; `site` is the address under which the folder is served.
+    def __init__(
+        self, documents: Iterable[Document], site: str = "", left_out: Iterable[FileWarning] = (), folder: str = ""
+    ) -> None:
+        """The names of these documents; `site` is the address under which the `folder` of this name is served.
 
         `left_out` is what the folder holds and the collection excludes, for `hint`.
         """
         self._documents = {document.docno: document for document in documents}
-        self._site = site
+        self._site, self._folder = site, folder.casefold()
         self._left_out = {
             left.path: LEFT_OUT[left.name] for left in left_out if docno_of(left.path) not in self._documents
         }
@@ -89,9 +97,13 @@ class Names:
         if found := self._section(name):
             docno, _, written = found
             anchors = [section.anchor for section in self._documents[docno].sections if section.anchor]
-            near = get_close_matches(written, anchors, n=1, cutoff=0.6) or anchors[:_SHOWN]
+            near = [anchor for anchor in anchors if anchor.rpartition("/")[2] == slug(written)]
+            near = near or get_close_matches(written, anchors, n=1, cutoff=0.6) or anchors[:_SHOWN]
             meant = f": did you mean #{', #'.join(near)}?" if near else " nor any other"
             return f"; {docno} has no section '{written}'{meant}"
+        parts = [part for part in _SEPARATOR.split(name) if part]
+        if len(parts) > 1 and all(self.document(part) or self.section(part) for part in parts):
+            return "; separate its answers by ';'"
         path = urlsplit(_unbracketed(name).partition("#")[0].strip()).path
         sought = _SUFFIX.sub("", path.strip("/")).casefold()
         for left, reason in self._left_out.items():
@@ -122,7 +134,9 @@ class Names:
         path = url.path
         if self._site and url.netloc:
             site = urlsplit(self._site)
-            if (url.netloc, f"{path}/".startswith(f"{site.path.rstrip('/')}/")) != (site.netloc, True):
+            if (url.hostname, url.port) != (site.hostname, site.port):
+                return None
+            if not f"{path}/".startswith(f"{site.path.rstrip('/')}/"):
                 return None
             path = path[len(site.path.rstrip("/")) :]
         key = address(path)
@@ -131,15 +145,17 @@ class Names:
         longer = {docno for known, docno in self._by_address.items() if known.endswith(f"/{key}")}
         if len(longer) == 1 and "/" in key:
             return longer.pop()
-        if not url.netloc and not text.startswith("/"):
-            return None
         parts = key.split("/")  # a file name alone is not enough: a page elsewhere may have the same
-        tails = ("/".join(parts[first:]) for first in range(1, len(parts) - 1))
+        tails = ["/".join(parts[n:]) for n in range(1, len(parts)) if parts[n - 1] == self._folder]
+        if url.netloc or text.startswith("/"):
+            tails += ["/".join(parts[first:]) for first in range(1, len(parts) - 1)]
         return next((self._by_address[tail] for tail in tails if tail in self._by_address), None)
 
     def _section(self, name: str) -> tuple[str, str | None, str] | None:
         """Document, anchor and what was written for it; None if no part of the name is a document."""
         text, unknown = _unbracketed(name), None
+        if lines := _LINES.search(text):
+            text = text[: lines.start()] + ("" if "#" in text else f"#L{lines[1]}")
         # Names and headings may contain `#`: try every one as the separator.
         for position in (position for position, character in enumerate(text) if character == "#"):
             docno, written = self.document(text[:position]), unquote(text[position + 1 :]).strip()
@@ -154,9 +170,19 @@ class Names:
         if docno not in self._anchors:
             self._anchors[docno] = _anchors(self._documents[docno].sections)
         anchors = self._anchors[docno]
-        as_path = "/".join(slug(part) for part in written.split("#"))  # `Part#Chapter` is Obsidian's
+        as_path = "/".join(map(slug, re.split("[#/]", written)))  # `Part#Chapter` is Obsidian's
         keys = (written, f"#{slug(written)}", f"#{as_path}") if written else ("",)
-        return next((anchors[key] for key in keys if key in anchors), None)
+        line = _LINE.fullmatch(written)
+        return next((anchors[key] for key in keys if key in anchors), self._anchor_of_line(docno, line))
+
+    def _anchor_of_line(self, docno: str, match: re.Match[str] | None) -> str | None:
+        """The section that holds a line of the file."""
+        page = self._documents[docno]
+        breaks = int(match[1]) - page.first_line if match else -1
+        if not 0 <= breaks <= page.text.count("\n"):
+            return None
+        starts = (section for section in page.sections if page.text.count("\n", 0, section.start) <= breaks)
+        return next((section.anchor for section in reversed(list(starts))), None)
 
     @cached_property
     def _by_path(self) -> dict[str, str]:
@@ -181,7 +207,8 @@ class Names:
         for docno, document in self._documents.items():
             key = address(f"{docno}.md")
             pairs += [(key, docno), (_NUMBER.sub("", key), docno)]
-            pairs += [(address(urlsplit(url).path), docno) for url in addresses(document.frontmatter)]
+            given = addresses(docno, document.frontmatter)
+            pairs += [(key, docno) for written in given for key in (written, _NUMBER.sub("", written))]
         return _unique(dict.fromkeys(pairs))
 
 
@@ -201,11 +228,12 @@ def page_and_file(documents: Iterable[Document], name: str, folder: str | None) 
 
 
 def _unbracketed(name: str) -> str:
-    return name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0]
+    inner = name.strip().removeprefix("[[").removesuffix("]]")
+    return inner.split("|", 1)[0] if "[[" in name else inner
 
 
 def _anchors(sections: Iterable[Section]) -> dict[str, str]:
-    """Our anchors by those that sites make: ids of the author, GitHub's and mdBook's, MkDocs', and headings.
+    """Our anchors by those that sites make: ids of the author, GitHub's, mdBook's, MkDocs', VitePress', and headings.
 
     Docusaurus makes those of GitHub. Of repeated headings the first has no number: `limits`, `limits-1` (MkDocs:
     `limits_1`). A heading, or the last ones of its path, begins with `#` here; it must be the only one of its name.
@@ -214,7 +242,7 @@ def _anchors(sections: Iterable[Section]) -> dict[str, str]:
     anchors = {section.anchor: section.anchor for section in sections} | {"": ""}
     for section in sections:
         anchors |= {name: section.anchor for name in section.ids if name not in anchors}
-    for slug_of, joint in ((_github, "-"), (slug, "-"), (_mkdocs, "_")):
+    for slug_of, joint in ((_github, "-"), (slug, "-"), (_mkdocs, "_"), (_vitepress, "-")):
         seen: Counter[str] = Counter()
         for section in sections:
             name = slug_of(section.path[-1])
@@ -232,6 +260,16 @@ def _github(heading: str) -> str:
 def _mkdocs(heading: str) -> str:
     ascii_only = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())
+
+
+def _vitepress(heading: str) -> str:
+    letters = (c for c in unicodedata.normalize("NFKD", heading) if not unicodedata.combining(c))
+    name = (
+        re.sub(r"[\s~`!@#$%^&*()\-_+=\[\]{}|\\;:\"'\u201c\u201d\u2018\u2019<>,.?/]+", "-", "".join(letters))
+        .strip("-")
+        .lower()
+    )
+    return re.sub(r"^(?=\d)", "_", name)
 
 
 def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

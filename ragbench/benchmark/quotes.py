@@ -57,8 +57,8 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def entries(cell: str) -> list[str]:
-    """The entries of a cell, separated by `;` outside of quotation marks."""
-    parts = re.findall(r"(?:[^;\"\u201c]|[\"\u201c][^\"\u201d]*[\"\u201d]?)+", cell)
+    """The entries of a cell, separated by `;` or a line break outside of quotation marks."""
+    parts = re.findall(r"(?:[^;\n\"\u201c]|[\"\u201c][^\"\u201d]*[\"\u201d]?)+", cell)
     return [part.strip() for part in parts if part.strip()]
 
 

@@ -86,10 +86,14 @@ def load_vault(
         raise BenchmarkError(
             "data.queries is not set: specify a CSV or JSONL file with the column text, or add topics=derived"
         )
-    names = Names(vault.documents, site, vault.left_out)
-    listed, documents, sections, cited = _read_query_rows(queries, names, warnings, notes)
+    names = Names(vault.documents, site, vault.left_out, resolved(corpus).name)
+    listed, documents, sections, cited, kinds, unknown = _read_query_rows(queries, names, warnings)
     by_docno = {document.docno: document for document in vault.documents}
     quotes = tuple(locate(*item, by_docno) for item in cited)
+    kinds["quote"] = sum(quote.state != "lost" for quote in quotes)
+    if answers := kinds.total() + unknown + len(quotes) - kinds["quote"]:
+        resolved_by = ", ".join(f"{count} by {kind}" for kind, count in (+kinds).most_common()) or "none"
+        notes.append(f"{queries}: {kinds.total()} of {answers} answers were found: {resolved_by}")
     for quote in quotes:
         if quote.state != "lost":
             documents.setdefault(quote.qid, {})[quote.docno] = 1
@@ -130,11 +134,11 @@ def load_vault(
 
 
 def _read_query_rows(
-    path: Path, names: Names, warnings: list[str], notes: list[str]
-) -> tuple[tuple[Topic, ...], _Pairs, _Pairs, list[tuple[str, str, str]]]:
+    path: Path, names: Names, warnings: list[str]
+) -> tuple[tuple[Topic, ...], _Pairs, _Pairs, list[tuple[str, str, str]], Counter[str], int]:
     """The topics of a table; the documents, sections and quotes (qid, document, words) that its rows call relevant.
 
-    Unknown documents and sections go to `warnings`, the kinds of names to `notes`.
+    Then how many answers each kind of name finds, and how many are unknown, which `warnings` lists.
     """
     quotes: list[tuple[str, str, str]] = []
     topics: dict[str, Topic] = {}
@@ -149,15 +153,14 @@ def _read_query_rows(
             raise BenchmarkError(f"{location}: column 'text' is missing; the columns are {', '.join(map(str, row))}")
         topic = _topic(cells, location)
         if topic.qid in topics:
-            raise BenchmarkError(
-                f"{location} has query '{topic.qid}' ({topic.text[:40]}) again: give every query its own qid"
-            )
+            same = topic.text == topics[topic.qid].text
+            remedy = "write its answers in one row, separated by ';'" if same else "give every query its own qid"
+            raise BenchmarkError(f"{location} has query '{topic.qid}' ({topic.text[:40]}) again: {remedy}")
         topics[topic.qid] = topic
         for target in _targets(cells["relevant"], location):
             target, quoted = split_target(target)
             if quoted:
                 quotes.append((topic.qid, names.document(target) or target, quoted))
-                kinds["quote"] += 1
                 continue
             section = names.section(target)
             docno = names.document(target)
@@ -176,10 +179,7 @@ def _read_query_rows(
         listed = ", ".join(f"{target} (line {number}{names.hint(target)})" for number, target in missing[:_LISTED])
         more = " ..." if len(missing) > _LISTED else ""
         warnings.append(f"{path}: {len(missing)} relevant documents are not in the vault: {listed}{more}")
-    if kinds:
-        resolved_by = ", ".join(f"{count} by {kind}" for kind, count in kinds.most_common())
-        notes.append(f"{path}: {kinds.total()} of {kinds.total() + len(missing)} answers were found: {resolved_by}")
-    return tuple(topics.values()), documents, sections, quotes
+    return tuple(topics.values()), documents, sections, quotes, kinds, len(missing)
 
 
 def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]:
@@ -207,6 +207,7 @@ def _topic(cells: Mapping[str, Any], location: str) -> Topic:
         raise BenchmarkError(f"{location}: the query is empty: give it a text or remove the row")
     qid = identifier(cells["qid"] or "") or f"q-{text_digest(text, 8)}"
     fields = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in ("qid", "text", "relevant")}
+    fields |= {"split": fields["split"].lower()} if "split" in fields else {}
     return Topic(qid, text, **{name: value for name, value in fields.items() if value})
 
 

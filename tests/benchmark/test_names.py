@@ -4,15 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.vault import load_vault
 from ragbench.corpus.reader import read_vault
+from tests.naming import naming
 
 PAGES = {
     "harbour/berths.md": "# Berths\n\n## Fees\n\nText.\n",
     "docs/Start.MDX": "# Start here\n\nText.\n",
     "docs/readme.md": "# Welcome\n\nText.\n",
     "docs/02-setup.md": "---\nslug: /install\n---\n# Set up\n\nText.\n",
+    "docs/guide/tides.md": "---\nid: high-water\nslug: moon\n---\n# Tides\n\nText.\n",
     "ref/signals.md": (
         "# Signals\n\n## Day {#daytime}\n\nA.\n\n### Limits\n\nB.\n\n## Night\n\nC.\n\n### Limits\n\nD.\n\n"
         "## Don't & do\n\nE.\n"
@@ -43,12 +46,20 @@ def vault(tmp_path: Path) -> Path:
         ("/install", "docs/02-setup", "URL"),
         ("https://x.org/base/harbour/berths?q=1", "harbour/berths", "URL"),
         ("Start here", "docs/Start", "title"),
+        (".\\harbour\\berths.md", "harbour/berths", "path"),
+        ("/docs/guide/high-water", "docs/guide/tides", "URL"),
+        ("https://docs.example.org/docs/guide/moon/", "docs/guide/tides", "URL"),
+        ("site/harbour/berths.md", "harbour/berths", "URL"),
+        ("C:\\work\\site\\harbour\\berths.md", "harbour/berths", "URL"),
+        ("file:///home/me/site/docs/guide/tides.md", "docs/guide/tides", "URL"),
+        ("version-1/harbour/berths.md", None, ""),
+        ("harbour/berths.md|docs/readme.md", None, ""),
         ("https://x.org/berths", None, ""),
         ("nothing", None, ""),
     ],
 )
 def test_document_of_a_name(vault: Path, name: str, docno: str | None, kind: str) -> None:
-    names = Names(read_vault(vault).documents)
+    names = Names(read_vault(vault).documents, folder="site")
     assert (names.document(name), names.kind(name)) == (docno, kind)
 
 
@@ -62,6 +73,13 @@ def test_document_of_a_name(vault: Path, name: str, docno: str | None, kind: str
         ("ref/signals.md#dont--do", "signals/dont--do"),
         ("[[signals#Night#Limits]]", "signals/night/limits"),
         ("https://docs.example.org/ref/signals/#night", "signals/night"),
+        ("ref/signals.md#don-t-do", "signals/dont--do"),
+        ("ref/signals.md#night/limits", "signals/night/limits"),
+        ("ref/signals.md#L13", "signals/night"),
+        ("https://github.com/o/r/blob/main/ref/signals.md?plain=1#L15-L17", "signals/night/limits"),
+        ("ref/signals.md:5", "signals/day"),
+        ("ref/signals.md#Night:11-15", "signals/night"),
+        ("ref/signals.md#L99", None),
         ("ref/signals.md#Limits", None),
         ("ref/signals.md#fog", None),
     ],
@@ -74,6 +92,7 @@ def test_section_of_an_anchor(vault: Path, name: str, anchor: str | None) -> Non
 def test_addresses_below_the_site_only(vault: Path) -> None:
     names = Names(read_vault(vault).documents, site="https://docs.example.org/guide")
     assert names.document("https://docs.example.org/guide/harbour/berths/") == "harbour/berths"
+    assert names.document("https://DOCS.example.org/guide/harbour/berths/") == "harbour/berths"
     assert names.document("https://other.example.org/guide/harbour/berths/") is None
 
 
@@ -82,8 +101,29 @@ def test_hint_names_the_sections_of_the_page(vault: Path) -> None:
     assert "harbour/berths" in hint and "#berths/fees" in hint
 
 
+def test_hint_names_sections_of_the_same_heading_and_the_separator(vault: Path) -> None:
+    names = Names(read_vault(vault).documents)
+    assert names.hint("ref/signals.md#Limits").endswith("#signals/day/limits, #signals/night/limits?")
+    assert "';'" in names.hint("harbour/berths.md, docs/readme.md")
+
+
 def test_notes_say_how_answers_were_found(vault: Path) -> None:
     queries = vault / "q.csv"
     queries.write_text("text,relevant\none,/harbour/berths/\ntwo,ref/signals.md#limits-1\nthree,gone.md\n")
     (note,) = load_vault(vault, queries).notes
     assert "2 of 3 answers" in note and "1 by URL" in note and "1 by anchor of the site" in note
+
+
+def test_notes_count_lost_quotes_as_not_found(vault: Path) -> None:
+    queries = vault / "q.csv"
+    queries.write_text('text,relevant,split\none,"harbour/berths.md\nref/signals.md ""no such words here""",Train\n')
+    benchmark = load_vault(vault, queries)
+    assert "1 of 2 answers were found: 1 by path" in benchmark.notes[-1]
+    assert [topic.split for topic in benchmark.topics] == ["train"]
+
+
+def test_query_in_several_rows_is_refused_with_the_remedy(vault: Path) -> None:
+    queries = vault / "q.csv"
+    queries.write_text("qid,text,relevant\n1,one,harbour/berths.md\n1,one,docs/readme.md\n")
+    with pytest.raises(BenchmarkError, check=naming("q.csv:3", "one row", "';'")):
+        load_vault(vault, queries)

@@ -19,8 +19,8 @@ from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
 
-OTHERS = ("**/*.txt",)
-"""Files that are read without markdown, or on request."""
+OTHERS = tuple(f"**/*.{suffix}" for suffix in ("txt", "mdown", "mkd", "qmd", "rmd", "rst", "adoc", "org"))
+"""Files of text that are read without markdown, or on request."""
 _QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
 _JUDGED = ("sections.qrels", "documents.qrels")
 _WARNINGS = 4
@@ -118,8 +118,8 @@ def survey(
     often = [(name, count) for name, count in languages.most_common(3) if count >= _SHARE * n]
     named = "".join(f", {'some' if number else 'mostly'} {name}" for number, (name, _) in enumerate(often))
     lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{named}"]
-    numbers = {glob: len(find_files(corpus, [glob], exclude).files) for glob in OTHERS if glob not in include}
-    if unread := {glob: number for glob, number in numbers.items() if number}:
+    files = find_files(corpus, [glob for glob in OTHERS if glob not in include], exclude).files
+    if unread := Counter(f"**/*{Path(file.path).suffix.lower()}" for file in files):
         others = ", ".join(f"{number} {glob[4:]}" for glob, number in unread.items())
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")

@@ -113,8 +113,8 @@ class HitMatcher:
         pairs = []
         for row, (docno, path) in enumerate(zip(self._table.docnos, self._table.document_column("path"), strict=True)):
             pairs += [(address(docno), row), (address(path), row)]
-        for row, fields in enumerate(self._table.frontmatter):
-            pairs += [(self._without_prefix(address(urlsplit(url).path)), row) for url in addresses(fields)]
+        for row, (docno, fields) in enumerate(zip(self._table.docnos, self._table.frontmatter, strict=True)):
+            pairs += [(self._without_prefix(key), row) for key in addresses(docno, fields)]
         return _unique(pairs)
 
     @cached_property
