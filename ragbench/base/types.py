@@ -135,7 +135,7 @@ class Query:
     """A search request. `hypothesis` is a passage that might answer it (HyDE); `kind` is the benchmark's query type.
 
     `phrasings` are other phrasings that the caller gives, None when a model may be asked for some; `salient_terms` are
-    the words and #tags that the caller finds important.
+    the words and #tags that the caller finds important. `filter` has the conditions that documents must meet, by name.
     """
 
     qid: str
@@ -144,6 +144,7 @@ class Query:
     kind: str | None = None
     phrasings: tuple[str, ...] | None = None
     salient_terms: tuple[str, ...] = ()
+    filter: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Filters:
     (`auth` admits `auth/tokens`). `modified_after` and `modified_before` (both inclusive) are in seconds since
     the epoch. `min_bytes` and `max_bytes` (both inclusive) bound the size of the file. `file_types` are endings of the
     file such as `.md`, in lower case. `heading_levels` is a condition on chunks: a chunk begins under a heading of one
-    of these levels (0: under no heading).
+    of these levels (0: under no heading). `frontmatter` has other columns: a document has one of the values in each.
     """
 
     category: str | None = None
@@ -170,6 +171,7 @@ class Filters:
     max_bytes: int | None = None
     file_types: tuple[str, ...] = ()
     heading_levels: tuple[int, ...] = ()
+    frontmatter: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

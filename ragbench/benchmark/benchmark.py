@@ -13,6 +13,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Query
+from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.benchmark.quotes import Quote
 from ragbench.corpus.links import collection_digest
 
@@ -36,7 +37,8 @@ class Topic:
     text, if the documents must not contain it (`ragbench.extras.collect.masked`).
 
     `salient_terms` are words of the text, separated by `;`, that say what is looked for. Who picked them saw nothing
-    but the text. Lexical search v3 ranks by them; the digest of a benchmark does not cover them.
+    but the text. Lexical search v3 ranks by them; the digest of a benchmark does not cover them. `filter` has the
+    conditions that documents must meet to be found, such as `{"version": "3.2"}` (`ragbench.benchmark.query_filter`).
     """
 
     qid: str
@@ -49,6 +51,7 @@ class Topic:
     provenance: str = ""
     masked: str = ""
     salient_terms: str = field(default="", metadata=ASIDE)
+    filter: QueryFilter = field(default_factory=dict, hash=False, metadata=ASIDE)
 
     @property
     def cluster(self) -> str:
@@ -58,7 +61,7 @@ class Topic:
     def query(self) -> Query:
         """The part that the pipeline sees."""
         terms = tuple(term.strip() for term in self.salient_terms.split(";") if term.strip())
-        return Query(self.qid, self.text, self.hypothesis, self.type, () if terms else None, terms)
+        return Query(self.qid, self.text, self.hypothesis, self.type, () if terms else None, terms, self.filter)
 
 
 @dataclass(frozen=True)
@@ -207,13 +210,18 @@ class Benchmark:
     @cached_property
     def questions(self) -> str:
         """A digest over the topics."""
-        return digest(self.topics)
+        return digest([self.topics, self._filters] if self._filters else self.topics)
 
     @cached_property
     def digest(self) -> str:
         """A digest over documents, topics and judgments."""
-        quotes = [self.quotes] if self.quotes else []
-        return digest([self.collection, self.topics, self.document_qrels, self.section_qrels, *quotes])
+        more = [part for part in (self.quotes, self._filters) if part]
+        return digest([self.collection, self.topics, self.document_qrels, self.section_qrels, *more])
+
+    @property
+    def _filters(self) -> dict[str, QueryFilter]:
+        """The filters by qid; benchmarks without filters keep the digests that they had before there were any."""
+        return {topic.qid: topic.filter for topic in self.topics if topic.filter}
 
     @property
     def quotes_by_topic(self) -> dict[str, tuple[Quote, ...]]:

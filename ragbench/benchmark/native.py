@@ -1,7 +1,7 @@
 """Load and write ragbench's own format: a folder of markdown, `topics.jsonl` and judgments in TREC form.
 
 qrels/topics.jsonl      one JSON object a line: qid, text, type, split, need, hypothesis, group,
-                        provenance, masked
+                        provenance, masked, filter
 qrels/sections.qrels    qid 0 docno#anchor grade
 qrels/documents.qrels   qid 0 docno grade        (the best grade of a document's sections)
 qrels/documents.txt     paths of the documents that belong to the collection, one a line; all of the folder without it
@@ -21,12 +21,14 @@ from ragbench.base.options import option
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
+from ragbench.benchmark.query_filter import read_filter
 from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
 _COLLECTION = "documents.txt"
-_FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked", "salient_terms")
+_TEXTS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked", "salient_terms")
+_FIELDS = (*_TEXTS, "filter")
 
 
 @option(
@@ -122,7 +124,7 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
         unknown = sorted(set(row) - set(_FIELDS))
         if unknown:
             raise BenchmarkError(f"{path}:{number} has an unknown field '{unknown[0]}'; fields: {', '.join(_FIELDS)}")
-        for name in _FIELDS:
+        for name in _TEXTS:
             required = name in ("qid", "text")
             if required and (not isinstance(row.get(name), str) or not row[name].strip()):
                 raise BenchmarkError(f"{path}:{number} needs a non-empty text in field '{name}'")
@@ -134,7 +136,7 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
             raise BenchmarkError(f"{path}:{number}: qid '{row['qid']}' must not contain white space")
         if row["qid"] in topics:
             raise BenchmarkError(f"{path}:{number} repeats topic '{row['qid']}': give every topic its own qid")
-        topics[row["qid"]] = Topic(**row)
+        topics[row["qid"]] = Topic(**row | {"filter": read_filter(row.get("filter"), f"{path}:{number}")})
     if not topics:
         raise BenchmarkError(f"{path} holds no topics")
     return tuple(topics.values())
@@ -233,7 +235,9 @@ def topic_row(topic: Topic) -> dict[str, Any]:
     """A topic as a row of a file; provenance and source only where it has them."""
     row = {name: getattr(topic, name) for name in ("qid", "text", "type", "split", "group", "need", "hypothesis")}
     return row | {
-        name: getattr(topic, name) for name in ("provenance", "masked", "salient_terms") if getattr(topic, name)
+        name: getattr(topic, name)
+        for name in ("provenance", "masked", "salient_terms", "filter")
+        if getattr(topic, name)
     }
 
 

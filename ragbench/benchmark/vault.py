@@ -18,6 +18,7 @@ from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, co
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
+from ragbench.benchmark.query_filter import read_filter
 from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
 from ragbench.corpus.file_warning import OnError, counted_by_kind
 from ragbench.corpus.folder import MARKDOWN
@@ -36,6 +37,7 @@ COLUMNS = {
     "group": ("group",),
     "provenance": ("provenance",),
     "masked": ("masked",),
+    "filter": ("filter", "filters"),
 }
 _LISTED = 5
 _Pairs = dict[str, dict[str, int]]
@@ -69,7 +71,7 @@ def load_vault(
     Columns of `queries`: text; optionally qid (made from the text when absent, so that a new row changes no other id),
     relevant (docnos, paths, file names or wikilinks, with `#heading` for a section or quoted words for a passage,
     several separated by `;`, grade 1 each), split, type, need, hypothesis, group, provenance,
-    masked, salient_terms (see `Topic`).
+    masked, salient_terms, filter (see `Topic`).
     `qrels` adds judgments: a folder with sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in
     BEIR or TREC format, or a folder with one (*.tsv); they win over `relevant`. Judgments of unknown documents are
     omitted with a warning, those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file
@@ -200,15 +202,17 @@ def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]
 
 def _topic(cells: Mapping[str, Any], location: str) -> Topic:
     for name, value in cells.items():
-        if value is not None and name not in ("qid", "relevant") and not isinstance(value, str):
+        if value is not None and name not in ("qid", "relevant", "filter") and not isinstance(value, str):
             raise BenchmarkError(f"{location}: column '{name}' must be a text, got {shown(value)}")
     text = " ".join((cells["text"] or "").split())
     if not text:
         raise BenchmarkError(f"{location}: the query is empty: give it a text or remove the row")
     qid = identifier(cells["qid"] or "") or f"q-{text_digest(text, 8)}"
-    fields = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in ("qid", "text", "relevant")}
+    others = ("qid", "text", "relevant", "filter")
+    fields = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in others}
     fields |= {"split": fields["split"].lower()} if "split" in fields else {}
-    return Topic(qid, text, **{name: value for name, value in fields.items() if value})
+    conditions = read_filter(cells["filter"], location)
+    return Topic(qid, text, **{name: value for name, value in fields.items() if value}, filter=conditions)
 
 
 def _targets(cell: Any, location: str) -> list[str]:

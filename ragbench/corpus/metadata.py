@@ -79,6 +79,12 @@ def tag_lineage(tag: str) -> tuple[str, ...]:
     return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
 
 
+def values_of(value: Any) -> tuple[str, ...]:
+    """The values of a condition or of a column as texts: of a list all, else the one; truth as `true` and `false`."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in values if one is not None)
+
+
 def timestamp(value: Any) -> float | None:
     """Seconds since the epoch of a date in any usual form, in UTC when it has no time zone; None for other values.
 

@@ -56,6 +56,12 @@ STRANGER = "?"
 UNPLACED = "Unplaced@10"
 """Hits outside the collection among the first ten of a query, divided by ten; measured where there are any."""
 
+LEAKS = "Leaks@10"
+"""Hits that do not meet the query's filter among the first ten of a query, a number; measured for queries with one."""
+
+WITHOUT_JUDGMENTS = (SILENCE, HITS, UNPLACED, LEAKS)
+"""Measures that need no judgment of the query."""
+
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """By qid, (id, score) with strictly decreasing scores."""
 

@@ -19,7 +19,7 @@ from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
-from ragbench.evaluation import contexts, diagnosis, latency, level_runs, measures, passages
+from ragbench.evaluation import contexts, diagnosis, latency, leaks, level_runs, measures, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution
 from ragbench.experiment.estimate import estimate
@@ -123,12 +123,14 @@ def evaluate_arm(
     context_tokens, listed = arm.settings.context_tokens, arm.settings.measures
     frames: list[pd.DataFrame] = []
     runs: dict[str, str] = {}
-    for level in level_runs.levels(outcome.final, table, benchmark):
+    levels = level_runs.levels(outcome.final, table, benchmark)
+    for level in levels:
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
         runs[_RUN_FILES[level.name]] = measurements.trec(named, "ragbench")
         if level.name == measures.DOCUMENT or level.qrels:
             frames.append(level.evaluate(listed, benchmark.unanswerable))
+    frames.append(leaks.evaluate(outcome.final, levels[0].run, arm.index))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
     frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens, arm.settings.primary))
     context = contexts.delivered(outcome.final, units, benchmark, context_tokens)

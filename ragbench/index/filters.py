@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.errors import ConfigError
+from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import DocumentMetadata
-from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage
+from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage, values_of
 from ragbench.index.doc_type import component_of, doc_type, product_of
 from ragbench.index.parts import Part
 
@@ -31,6 +33,7 @@ class Facets:
         self._table = table
         self._modified = modified
         self._values = cache(self._new_values)
+        self._columns = cache(self._new_column)
         self.metadata_of = lru_cache(10_000)(self._metadata_of)  # inferring the type of a document reads its text
 
     def passing(self, filters: Filters) -> NDArray[np.bool_]:
@@ -49,6 +52,9 @@ class Facets:
             if getattr(filters, name) is not None:
                 accepted = _without_case(getattr(filters, name))
                 passes &= _flags(_without_case(value) == accepted for value in self._values(name))
+        for name, accepted_values in filters.frontmatter:
+            wanted = frozenset(map(_without_case, accepted_values))
+            passes &= _flags(not wanted.isdisjoint(values) for values in self._columns(name))
         if filters.min_bytes is not None:
             passes &= self._sizes >= filters.min_bytes
         if filters.max_bytes is not None:
@@ -78,7 +84,20 @@ class Facets:
         if name == "doc_type":
             return [self._doc_type(document) for document in range(self._table.n_documents)]
         part_of = product_of if name == "product" else component_of
-        return [part_of(docno) for docno in self._table.docnos]
+        declared = (self._table.frontmatter_of(document).get(name) for document in range(self._table.n_documents))
+        return [
+            value if isinstance(value, str) and value.strip() else part_of(docno)
+            for docno, value in zip(self._table.docnos, declared, strict=True)
+        ]
+
+    def _new_column(self, name: str) -> Sequence[frozenset[str]]:
+        """The values of a column of the frontmatter, by document. Raises ConfigError for one that no document has."""
+        rows = self._table.frontmatter
+        values = [frozenset(map(_without_case, values_of(row.get(name, ())))) for row in rows]
+        if not any(values):
+            hint = did_you_mean(name, (column for row in rows for column in row), "columns")
+            raise ConfigError(f"filters: no document has '{name}' in its frontmatter{hint}")
+        return values
 
     def _metadata_of(self, document: int) -> DocumentMetadata:
         """The metadata that seed 004 keeps next to every chunk of a document, by its row."""

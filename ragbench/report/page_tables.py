@@ -13,7 +13,7 @@ from ragbench.config.names import label
 from ragbench.evaluation import contexts
 from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
-from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PASSAGE, SILENCE, UNPLACED
+from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, LEAKS, PASSAGE, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS, recall_within
 from ragbench.evidence import best_arm
 from ragbench.report import evidence
@@ -170,7 +170,7 @@ def arms(results: Measurements) -> Table:
     measure = results.primary
     means = results.summary(by=()).set_index("arm")
     passages = results.summary(by=(), level=PASSAGE).set_index("arm")
-    others = [name for name in (*_SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
+    others = [name for name in (*_SECONDARY, UNPLACED, LEAKS, *ANSWERED) if name in means.columns and name != measure]
     recalls = (str(name) for name in passages.columns if name == TOKENS or str(name).startswith("Recall@"))
     context = [name for name in recalls if name != measure]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
@@ -218,6 +218,7 @@ _MEANING = {
     "Success@1": "share of queries whose first document is relevant",
     evidence.JUDGED: "share of the first 10 documents that have a judgment",
     UNPLACED: "share of the first 10 hits of a live search that are in no document of the collection",
+    LEAKS: "mean number of hits outside the query's filter among the first 10, over the queries with a filter",
     TOKENS: "tokens of the first ten hits",
     SILENCE: "abstention: share of the unanswerable queries without results",
     FALSE_SILENCE: "false abstention: share of the answerable queries without results",

@@ -12,7 +12,7 @@ from ragbench.base.formatting import counted, with_interval
 from ragbench.config.names import label
 from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.machine import WAITED
-from ragbench.evaluation.measures import DOCUMENT, PASSAGE, has_enough_judgments
+from ragbench.evaluation.measures import DOCUMENT, LEAKS, PASSAGE, has_enough_judgments
 from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms, t_statistic
 from ragbench.evidence.cost import NET
@@ -201,8 +201,20 @@ def _below(results: Measurements) -> list[str]:
         lines = [f"change of the mean [low high], {results.interval} CI"]
     if label := results.exploratory:
         lines.append(label)
+    lines += leak_lines(results)
     more = ["Details by query type and stage: open the report or run ragbench compare"] if len(frame) else []
     return [*lines, *_recalls(results), *_reasons(results), *expected_lines(results), *more]
+
+
+def leak_lines(results: Measurements) -> list[str]:
+    """How many hits of each arm are outside the filters of their queries; empty where no query has a filter."""
+    frame = results.per_query[results.per_query["measure"] == LEAKS]
+    counts = frame.groupby("arm", observed=True)["value"].sum().reindex(results.arms).fillna(0).astype(int)
+    if not len(frame):
+        return []
+    queries = counted(frame["qid"].nunique(), "query")
+    numbers = ", ".join(f"{arm} {count}" for arm, count in counts.items())
+    return _wrapped(f"leaks (hits among the first 10 outside the filter of {queries}): {numbers}")
 
 
 def _wrapped(text: str, indent: int = 2) -> list[str]:

@@ -12,7 +12,7 @@ from ragbench.base.formatting import interval, with_interval
 from ragbench.base.html import templates
 from ragbench.config.names import label
 from ragbench.evaluation import contexts, latency
-from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
+from ragbench.evaluation.measures import ANSWERED, LEAKS, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import best_arm
 from ragbench.evidence.verdict import LATENCY, QUALITY
@@ -34,7 +34,7 @@ def show(results: Measurements) -> None:
     titled = results.title_with_origin
     quality = _with_latency(results, results.summary(("split",)))
     forms = {ARMS[name].title: form for name, form in ARMS.forms.items()}
-    visible = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *forms])
+    visible = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, LEAKS, *ANSWERED, *forms])
     print_table(visible, titled("Documents"), forms)
     if (results.per_query["level"] == PASSAGE).any():
         passages = results.summary(("split",), level=PASSAGE)

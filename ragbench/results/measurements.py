@@ -29,7 +29,7 @@ from ragbench.base.files import why_unreadable
 from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
-from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
+from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS, Run
 from ragbench.results import comparisons, store
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ class Measurements:
     @property
     def judged(self) -> bool:
         """Whether an answer of any topic is judged."""
-        return bool((~self.per_query["measure"].isin((SILENCE, HITS, UNPLACED))).any())
+        return bool((~self.per_query["measure"].isin(WITHOUT_JUDGMENTS)).any())
 
     @property
     def without_answers(self) -> str:
         """A sentence on the arms that return no relevant document for any judged query; empty without such arms."""
-        frame = self.per_query[~self.per_query["measure"].isin((SILENCE, HITS, UNPLACED))]
+        frame = self.per_query[~self.per_query["measure"].isin(WITHOUT_JUDGMENTS)]
         best = frame[frame["level"] == "document"].groupby("arm", sort=False)["value"].max()
         if not len(names := [str(name) for name in best.index[best == 0]]):
             return ""
@@ -184,7 +184,7 @@ class Measurements:
         frame = self.per_query[self.per_query["level"] == level]
         keys = ["arm", *by]
         means = frame.pivot_table(index=keys, columns="measure", values="value", aggfunc="mean", observed=True)
-        counted = frame[~frame["measure"].isin((SILENCE, HITS, UNPLACED))].groupby(keys, observed=True)["qid"].nunique()
+        counted = frame[~frame["measure"].isin(WITHOUT_JUDGMENTS)].groupby(keys, observed=True)["qid"].nunique()
         means.insert(0, "n", counted.reindex(means.index).fillna(0).astype(int))
         order = {arm: rank for rank, arm in enumerate(self.arms)}
         return means.reset_index().sort_values(["arm", *by], key=lambda c: c.map(order) if c.name == "arm" else c)

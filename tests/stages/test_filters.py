@@ -2,8 +2,10 @@
 
 import pytest
 
-from ragbench.base.types import Filters
-from ragbench.search.stages.filters import FilterDocuments
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Filters, Query
+from ragbench.search.engine.pipeline import start
+from ragbench.search.stages.filters import FilterDocuments, filters_of
 from ragbench.search.stages.retrieve import RetrieveCode, RetrieveDense, RetrieveLexical
 
 
@@ -83,3 +85,47 @@ def test_filter_documents_counts_those_that_pass(state, index) -> None:
 
 def test_filter_documents_without_conditions(state, index) -> None:
     assert FilterDocuments()([state()], index) == [state()]
+
+
+VERSIONS = {
+    "old": {"version": 3.1, "audience": ["staff", "Partners"]},
+    "new": {"version": "3.2", "internal": True, "product": "Mast"},
+    "plain": {},
+}
+
+
+@pytest.fixture
+def versioned(handmade, page):
+    return handmade([page(name, frontmatter=columns) for name, columns in VERSIONS.items()])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "documents"),
+    [
+        ({"version": "3.1"}, ["old"]),
+        ({"version": [3.1, "3.2"]}, ["old", "new"]),
+        ({"audience": "partners"}, ["old"]),
+        ({"internal": True}, ["new"]),
+        ({"product": "mast"}, ["new"]),  # declared, so not the first folder
+        ({"version": "3.2", "audience": "staff"}, []),
+        ({"frontmatter": {"version": "3.1"}}, ["old"]),
+    ],
+)
+def test_filters_by_columns_of_the_frontmatter(versioned, conditions: dict, documents: list[str]) -> None:
+    passing = versioned.passing(filters_of(conditions).conditions)
+    assert [name for name, passes in zip(versioned.chunks.docnos, passing, strict=True) if passes] == documents
+
+
+def test_filter_by_a_column_that_no_document_has_is_refused(versioned) -> None:
+    with pytest.raises(ConfigError, match="no document has 'versoin' in its frontmatter; did you mean version"):
+        versioned.passing(filters_of({"versoin": "3.1"}).conditions)
+
+
+def test_query_begins_with_its_filter(versioned) -> None:
+    plain, filtered = start([Query("q1", "lamp"), Query("q2", "lamp", filter={"version": "3.2"})])
+    assert plain.filters is None
+    assert filtered.filters == Filters(frontmatter=(("version", ("3.2",)),))
+    with pytest.raises(ConfigError, match="query 'q2' has a filter, and the pipeline its own"):
+        FilterDocuments(tags=("a",))([filtered], versioned)
+    with pytest.raises(ConfigError, match=r"query 'q3': filters\.min_bytes must be at least 0"):
+        start([Query("q3", "lamp", filter={"min_bytes": -1})])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -10,7 +10,8 @@ from ragbench.base.bounds import Constraint, Count, Name, Positive, Share, Weigh
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
-from ragbench.extras.remote.live.client import Expression, RequestFailed
+from ragbench.benchmark.query_filter import QueryFilter
+from ragbench.extras.remote.live.client import NO_FILTER, Ask, Expression, RequestFailed
 from ragbench.extras.remote.live.stages import Live
 from ragbench.search.stages.stage import Retriever
 
@@ -46,7 +47,12 @@ class LiveEngine(Live):
         """The file or address."""
         return self.engine
 
-    def asking(self) -> Callable[[str, int], Any]:
+    @property
+    def template(self) -> Any:
+        """The query and its filter."""
+        return "{query}", "{filter}"
+
+    def asking(self) -> Ask:
         """One connection for all queries."""
         from ragbench.extras.engines.opened import EngineDeployment
 
@@ -55,9 +61,9 @@ class LiveEngine(Live):
         except RagbenchError as error:
             raise LiveError(f"{self.name} cannot be asked: {error}") from None
 
-        def ask(query: str, depth: int) -> Any:
+        def ask(query: str, depth: int, conditions: QueryFilter = NO_FILTER, /) -> Any:
             try:
-                hits = bundle.search(query, depth)
+                hits = bundle.search(query, depth, filters=conditions or None)
             except RagbenchError as error:
                 raise RequestFailed(str(error)) from None
             return [{"path": hit.path, "text": hit.text, "score": hit.score} for hit in hits]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.lines import read_rows, write_atomically
 from ragbench.benchmark.names import address
+from ragbench.benchmark.query_filter import QueryFilter, read_filter
 from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json_file
 from ragbench.boundary.yaml import read_yaml_file
@@ -30,10 +31,11 @@ Answers = Mapping[str, Ranks]
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the ids, paths or addresses of the pages that answer it, at least one."""
+    """A query, and the ids, paths or addresses of the pages that answer it, at least one; `filter` is sent with it."""
 
     query: str
     expected: tuple[str, ...]
+    filter: QueryFilter = field(default_factory=dict)
 
     def ranks(self, hits: Sequence[str], depth: int) -> dict[str, int | None]:
         """The ranks of the expected pages among the first `depth` different hits."""
@@ -85,7 +87,7 @@ def read_cases(path: Path) -> list[Case]:
             raise BenchmarkError(f"{location} names no page that answers '{query[:60]}': write it as {fields}")
         if query in cases:
             raise BenchmarkError(f"{location} has the query '{query[:60]}' again: keep one case of each query")
-        cases[query] = Case(query, pages)
+        cases[query] = Case(query, pages, read_filter(row.get("filter"), location))
     if not cases:
         raise BenchmarkError(f"{path} has no cases: write a list of objects with query and expected")
     return list(cases.values())

@@ -21,11 +21,14 @@ import numpy as np
 from ragbench.base import console
 from ragbench.base.bounds import Confidence, Natural, Validated, Weight, as_options
 from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
+from ragbench.base.formatting import counted
+from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
+from ragbench.corpus.metadata import values_of
 from ragbench.evaluation import measures
 from ragbench.evidence.statistics import compare_all
 from ragbench.extras.remote.golden import Answers, Case, Ranks, is_same, read_baseline, read_cases, write_baseline
-from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program
+from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
 from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
 
@@ -91,6 +94,23 @@ class Moved:
     counts: bool = False
 
 
+@dataclass(frozen=True)
+class Leaks:
+    """Hits outside the filter of their query: `outside` of the `known` ones, which give the values of the filter."""
+
+    outside: int
+    known: int
+    queries: int
+
+    @property
+    def sentence(self) -> str:
+        """The leaks in words."""
+        queries = counted(self.queries, "query")
+        if not self.known:
+            return f"leaks unknown: no hit gives a value that the filter of {queries} names"
+        return f"leaks: {self.outside} of {self.known} hits are outside the filter of {queries}"
+
+
 @dataclass
 class Surface:
     """The outcome of one search."""
@@ -99,6 +119,7 @@ class Surface:
     lost: list[Moved] = field(default_factory=list)
     won: list[Moved] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    leaks: Leaks | None = None
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -121,7 +142,8 @@ def main(arguments: argparse.Namespace) -> int:
     file = Path(arguments.baseline) if arguments.baseline else golden.with_suffix(".baseline.json")
     surfaces = arguments.tool or ["search"]
     baseline = None if arguments.write_baseline else read_baseline(file, cases, surfaces, depth)
-    hits = {name: ask(arguments, name, cases, depth) for name in surfaces}
+    asked = {name: ask(arguments, name, cases, depth) for name in surfaces}
+    hits = {name: named for name, (named, _) in asked.items()}
     now = {name: {case.query: case.ranks(hits[name][case.query], depth) for case in cases} for name in surfaces}
     for name in surfaces:
         if not any(rank for of_query in now[name].values() for rank in of_query.values()):
@@ -143,6 +165,8 @@ def main(arguments: argparse.Namespace) -> int:
         hits=hits,
         limits=limits,
     )
+    for name, outcome in outcomes.items():
+        outcome.leaks = asked[name][1]
     failed = any(outcome.failures for outcome in outcomes.values())
     if arguments.json:
         console.print_json({"passes": not failed, "cases": len(cases), "surfaces": outcomes})
@@ -232,34 +256,68 @@ def _least(n: int, confidence: float) -> int | None:
     return None
 
 
-def ask(arguments: argparse.Namespace, surface: str, cases: Sequence[Case], depth: int) -> dict[str, list[str]]:
-    """The names of the hits by query. LiveError for a search that fails, and one without a hit for any query."""
+def ask(
+    arguments: argparse.Namespace, surface: str, cases: Sequence[Case], depth: int
+) -> tuple[dict[str, list[str]], Leaks | None]:
+    """The names of the hits by query, and the leaks, None where no case has a filter.
+
+    Raises LiveError for a search that fails, and one without a hit for any query.
+    """
     search = arguments.search
     if "{query}" in search or search.startswith(("mcp:", *_HTTP)):
-        live = _live(arguments, surface, depth)
-        answers = {case.query: live(case.query) for case in cases}
+        live = _live(arguments, surface, depth, any(case.filter for case in cases))
+        answers = {case.query: live(case.query, case.filter) for case in cases}
     else:
         answers = _in_batch(_words(search), cases, depth)
     answers = {query: _content(answer) for query, answer in answers.items()}
-    hits = _reader(arguments, cases, answers)
+    reading = _reading(arguments, cases, answers)
     named = {}
     for query, answer in answers.items():
         try:
-            named[query] = hits(answer, depth)
+            named[query] = _names(reading, answer, depth)
         except LiveError as error:
             raise LiveError(f"'{surface}' answers '{query[:60]}' with something else than hits: {error}") from None
     if not any(named.values()):
         raise LiveError(f"'{surface}' has no hit for any of {len(cases)} queries: check --search, or start the search")
-    return named
+    return named, _leaks(reading, cases, answers, depth)
 
 
-def _live(arguments: argparse.Namespace, surface: str, depth: int) -> Callable[[str], Any]:
-    """A function that sends one query: to a server, to a new process, or to a tool of an MCP server."""
+def _leaks(reading: HitReading, cases: Sequence[Case], answers: Mapping[str, Any], depth: int) -> Leaks | None:
+    """The hits outside the filters, among those that give a value of the filter, themselves or in an object in them."""
+    filtered = [case for case in cases if case.filter]
+    meeting = [
+        _meets(hit, case.filter)
+        for case in filtered
+        if _has_hits(reading, answers[case.query])
+        for hit in reading.values(answers[case.query])[:depth]
+    ]
+    return Leaks(meeting.count(False), len(meeting) - meeting.count(None), len(filtered)) if filtered else None
+
+
+def _meets(hit: Any, conditions: QueryFilter) -> bool | None:
+    """Whether a hit meets the conditions of which it gives a value; None if it gives none."""
+    places = [hit, *hit.values()] if isinstance(hit, Mapping) else []
+    objects = [place for place in places if isinstance(place, Mapping)]
+    given = {name: next((o[name] for o in objects if name in o), None) for name in conditions}
+    met = [
+        not {value.casefold() for value in values_of(given[name])}.isdisjoint(map(str.casefold, values_of(wanted)))
+        for name, wanted in conditions.items()
+        if given[name] is not None
+    ]
+    return all(met) if met else None
+
+
+def _live(arguments: argparse.Namespace, surface: str, depth: int, filtered: bool) -> Callable[[str, QueryFilter], Any]:
+    """A function that sends one query: to a server, to a new process, or to a tool of an MCP server.
+
+    With `filtered` the filter is one more argument, `filter`, unless the search or its arguments have a place for it.
+    """
     try:
         body = read_json(arguments.arguments) if arguments.arguments else None
     except BoundaryError as error:
         raise ConfigError(f'--arguments is not JSON ({error}): write {{"query": "{{query}}"}}') from None
     place = arguments.search.removeprefix("mcp:")
+    adds_filter = filtered and not sends_filter((place, body))
     over_http = place.startswith(_HTTP)
     common: dict[str, Any] = {
         "hits": "@", "document": "@", "timeout_s": _TIMEOUT_S, "depth": depth, "per_second": _PER_SECOND
@@ -268,15 +326,25 @@ def _live(arguments: argparse.Namespace, surface: str, depth: int) -> Callable[[
     with as_options():
         if arguments.search.startswith("mcp:"):
             common |= {"url": place} if over_http else {"program": _words(place)}
-            live = LiveMcp(tool=surface, **common, **({} if body is None else {"arguments": body}))
+            template = {"query": "{query}"} if body is None else body
+            live = LiveMcp(tool=surface, **common, arguments=_with_filter(template) if adds_filter else template)
         elif over_http:
             if "{query}" not in f"{place} {body}":
                 raise ConfigError("--search, or --arguments, must hold {query} where the query belongs")
             method: Any = "GET" if body is None else "POST"
+            if adds_filter and body is None:
+                place += f"{'&' if '?' in place else '?'}filter={{filter}}"
+            elif adds_filter:
+                body = _with_filter(body)
             live = LiveHttp(url=place, method=method, body=body, token_variable=arguments.token, **common)
         else:
-            live = LiveCommand(program=_words(place), **common)
+            words = _words(place)
+            live = LiveCommand(program=(*words, "{filter}") if adds_filter else words, **common)
     return live.answer
+
+
+def _with_filter(arguments: Any) -> Any:
+    return {**arguments, "filter": "{filter}"} if isinstance(arguments, Mapping) else arguments
 
 
 def _words(program: str) -> tuple[str, ...]:
@@ -292,7 +360,10 @@ def _words(program: str) -> tuple[str, ...]:
 
 def _in_batch(program: Sequence[str], cases: Sequence[Case], depth: int) -> dict[str, Any]:
     """The answers of one process that reads a line of JSON for each query and prints one with the same `id`."""
-    lines = [{"id": number, "query": case.query, "depth": depth} for number, case in enumerate(cases, start=1)]
+    lines = [
+        {"id": number, "query": case.query, "depth": depth, **({"filter": case.filter} if case.filter else {})}
+        for number, case in enumerate(cases, start=1)
+    ]
     client = RateLimitedClient(f"the program {program[0]}", asking_program(program, _TIMEOUT_S * len(cases)), 1.0, 0)
     printed = client("\n".join(json.dumps(line) for line in lines), depth)
     rows = printed if isinstance(printed, list) else [printed]
@@ -306,10 +377,8 @@ def _in_batch(program: Sequence[str], cases: Sequence[Case], depth: int) -> dict
     return {case.query: by_id[str(number)] for number, case in enumerate(cases, start=1)}
 
 
-def _reader(
-    arguments: argparse.Namespace, cases: Sequence[Case], answers: Mapping[str, Any]
-) -> Callable[[Any, int], list[str]]:
-    """A function that names the hits of an answer: by `--hits` and `--document`, else as most answers have them.
+def _reading(arguments: argparse.Namespace, cases: Sequence[Case], answers: Mapping[str, Any]) -> HitReading:
+    """Where hits and their names are in an answer: by `--hits` and `--document`, else as most answers have them.
 
     Those answers count first in which the names are of expected pages. Raises LiveError if none has hits with a name.
     """
@@ -330,14 +399,18 @@ def _reader(
                 "with --hits and --document"
             )
 
-    def names(answer: Any, depth: int) -> list[str]:
-        if isinstance(answer, str):  # the text of an MCP tool
-            return [name.rstrip(".,;:") for name in _NAME_IN_TEXT.findall(answer)]
-        if isinstance(answer, Mapping) and answer.get(reading.hits, ...) is None:  # how Go writes no hits
-            return []
-        return [hit.document for hit in reading.read(answer, 10 * depth)]
+    return reading
 
-    return names
+
+def _names(reading: HitReading, answer: Any, depth: int) -> list[str]:
+    if isinstance(answer, str):  # the text of an MCP tool
+        return [name.rstrip(".,;:") for name in _NAME_IN_TEXT.findall(answer)]
+    return [hit.document for hit in reading.read(answer, 10 * depth)] if _has_hits(reading, answer) else []
+
+
+def _has_hits(reading: HitReading, answer: Any) -> bool:
+    """Whether an answer has a list of hits: not one that is text, nor null, as Go writes no hits."""
+    return not isinstance(answer, str) and not (isinstance(answer, Mapping) and answer.get(reading.hits, ...) is None)
 
 
 def _content(answer: Any) -> Any:
@@ -384,4 +457,5 @@ def _lines(name: str, outcome: Surface, depth: int) -> list[str]:
         slight = "" if moved.counts else " (not counted: a small shift may do this)"
         lines.append(f"lost  '{moved.query}': {moved.page} was at {moved.before}, is not in {depth}{instead}{slight}")
     lines += [f"won   '{moved.query}': {moved.page} was not in {depth}, is at {moved.now}" for moved in outcome.won]
+    lines += [] if outcome.leaks is None else [outcome.leaks.sentence]
     return lines + ([f"FAILS {failure}" for failure in outcome.failures] or ["passes"])

@@ -373,6 +373,7 @@ def read_golden(folder: Path) -> list[Golden]:
                     row["kind"],
                     phrasings=() if row.get("salient_terms") else None,
                     salient_terms=tuple(row.get("salient_terms", ())),
+                    filter=dict(row.get("filter", {})),
                 ),
                 tuple(row["ids"]),
                 tuple(row["scores"]),
@@ -437,6 +438,8 @@ def golden_lines(pipeline: Pipeline, index: Index, states: Sequence[QueryState])
         row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
         if query.salient_terms:
             row["salient_terms"] = query.salient_terms
+        if query.filter:
+            row["filter"] = query.filter
         row |= {"ids": golden.ids, "scores": golden.scores, "outputs": golden.outputs}
         lines.append(json.dumps(row, ensure_ascii=True) + "\n")
     return "".join(lines)

@@ -39,7 +39,7 @@ from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.context import DEPTH, Context, check_budget
 from ragbench.search.engine.pipeline import Pipeline, clean
 from ragbench.search.engine.request import SearchOptions
-from ragbench.search.stages.filters import FilterDocuments
+from ragbench.search.stages.filters import FilterDocuments, filters_of
 
 _NOT_SEARCHED = {*AROUND, "data", "topics"}
 
@@ -136,7 +136,8 @@ class LoadedBundle:
     ) -> Answer:
         """The best `top_n` hits (at least 1) for a query, with the notes and the times of the stages.
 
-        `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. Other options are in
+        `filters` are conditions such as `{"category": "guide"}`: the parameters of the stage `filters`, and any other
+        name is a column of the frontmatter (`{"version": "3.2"}`). Other options are in
         `options` or given by name, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`). Notes
         that the query names come in addition to `top_n`. With `explain`, every hit has its explanation. Raises
         TimeoutError at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an
@@ -169,7 +170,7 @@ class LoadedBundle:
         self, prefix: str = "", *, filters: Mapping[str, Any] | FilterDocuments | None = None
     ) -> list[ListedDocument]:
         """The documents whose ids begin with `prefix` and that meet the filters, sorted by id."""
-        filter_stage = build(FilterDocuments, filters, "filters") if isinstance(filters, Mapping) else filters
+        filter_stage = filters_of(filters) if isinstance(filters, Mapping) else filters
         with bundle.reading(self.folder):
             rows = documents.rows_of_documents(self.index, prefix, filter_stage.conditions if filter_stage else None)
             return [documents.listed_document(self.index, row) for row in rows]
@@ -191,7 +192,7 @@ class LoadedBundle:
             return None
         if any(isinstance(stage, FilterDocuments) for _, stage in self.pipeline):
             raise ConfigError("filters cannot be added: the pipeline of this bundle has its own")
-        return filters if isinstance(filters, FilterDocuments) else build(FilterDocuments, filters, "filters")
+        return filters if isinstance(filters, FilterDocuments) else filters_of(filters)
 
 
 def load_folder(

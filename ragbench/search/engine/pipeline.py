@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.html import render
-from ragbench.base.types import Query, QueryState
+from ragbench.base.types import Filters, Query, QueryState
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.modes import ModeSpec
+from ragbench.search.stages.filters import filters_of
 from ragbench.search.stages.stage import Stage, StateProperty
 
 if TYPE_CHECKING:
@@ -170,10 +171,22 @@ def _attribute(name: str, attribute: str) -> str:
 
 
 def start(queries: Sequence[Query]) -> list[QueryState]:
-    """The states with which a pipeline begins; the texts lose control characters and outer white space."""
-    states = [QueryState(replace(query, text=clean(query.text))) for query in queries]
+    """The states with which a pipeline begins; the texts lose control characters and outer white space.
+
+    Raises ConfigError for a query whose filter cannot be used.
+    """
+    states = [QueryState(replace(query, text=clean(query.text)), filters=_filters(query)) for query in queries]
     note = f"only the first {LONGEST:,} characters of the query are used"
     return [state.with_note(note) if len(state.query.text) == LONGEST else state for state in states]
+
+
+def _filters(query: Query) -> Filters | None:
+    """The filter of the query, None without one. Raises ConfigError, with the query, for one that cannot be used."""
+    try:
+        conditions = filters_of(query.filter).conditions if query.filter else Filters()
+    except ConfigError as error:
+        raise ConfigError(f"query '{query.qid}': {error}") from None
+    return None if conditions == Filters() else conditions
 
 
 def clean(text: str) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
 from ragbench.base.bounds import Constraint, Name, Natural, shown
+from ragbench.base.build import build
+from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
 from ragbench.base.types import Filters, QueryState
-from ragbench.corpus.metadata import Date, normalise_tags, timestamp
+from ragbench.corpus.metadata import Date, normalise_tags, timestamp, values_of
 from ragbench.index.doc_type import DOC_TYPES
 from ragbench.search.stages.stage import StateProperty, StateStage
 
@@ -50,13 +52,15 @@ class FilterDocuments(StateStage):
     modified_after: Date | None = None  # a date such as 2026-01-31, inclusive
     modified_before: Date | None = None  # a date, inclusive
     doc_type: Annotated[str, _IS_TYPE] | None = None  # api, architecture, guide, reference, documentation (source 004)
-    product: Name | None = None  # the first folder
-    component: Name | None = None  # the second folder
+    product: Name | None = None  # declared in the frontmatter, else the first folder
+    component: Name | None = None  # declared in the frontmatter, else the second folder
     min_bytes: Natural | None = None  # minimum size of the file
     max_bytes: Natural | None = None  # maximum size of the file
     file_types: tuple[_FileType, ...] = ()  # any of them, such as [.md, .txt]
     # level of the heading above the chunk; 0: before the first heading
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
+    # values by column of the frontmatter, one or a list of which a document must have: {version: [3.1, 3.2]}
+    frontmatter: Mapping[str, Any] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FILTERS})
@@ -86,6 +90,7 @@ class FilterDocuments(StateStage):
             "modified_after": timestamp(self.modified_after),
             "modified_before": timestamp(self.modified_before),
             "file_types": tuple("." + name.casefold().removeprefix(".") for name in self.file_types),
+            "frontmatter": tuple((name, values_of(value)) for name, value in sorted(self.frontmatter.items())),
         }
         return Filters(**{field.name: getattr(self, field.name) for field in fields(self)} | read)
 
@@ -93,19 +98,35 @@ class FilterDocuments(StateStage):
     def set_conditions(self) -> dict[str, Any]:
         """The conditions that are set, by name."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in named.items() if value not in (None, ())}
+        return {name: value for name, value in named.items() if value not in (None, (), {})}
 
     def apply(self, state: QueryState, index: Index) -> QueryState:
         """Set the filters of a state."""
         if self.conditions == Filters():
             return state
+        if state.filters is not None:
+            raise ConfigError(f"query '{state.query.qid}' has a filter, and the pipeline its own: remove one of them")
         passing = int(index.passing(self.conditions).sum())
         note = f"{passing} of {index.chunks.n_documents} documents pass the filters"
         return replace(state, filters=self.conditions).with_note(note)
 
     def describe(self) -> str:
-        named = (
-            f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}"
-            for name, value in self.set_conditions.items()
-        )
+        conditions = {**self.set_conditions, **self.frontmatter}
+        named = (f"{name} {' or '.join(values_of(conditions[name]))}" for name in conditions if name != "frontmatter")
         return f"filter by {', '.join(named)}" if self.set_conditions else "filter by nothing"
+
+
+def filters_of(conditions: Mapping[str, Any]) -> FilterDocuments:
+    """The stage that demands conditions by name: its parameters, and any other name is a column of the frontmatter.
+
+    A single value may stand for a list. Raises ConfigError for a value that cannot be used.
+    """
+    defaults = {field.name: getattr(FilterDocuments(), field.name) for field in fields(FilterDocuments)}
+    listed = {
+        name: (value,) if defaults.get(name) == () and not isinstance(value, (list, tuple)) else value
+        for name, value in conditions.items()
+    }
+    own = {name: value for name, value in listed.items() if name in defaults}
+    columns: dict[str, Any] = {name: value for name, value in listed.items() if name not in defaults}
+    columns |= own.get("frontmatter", {})
+    return build(FilterDocuments, own | {"frontmatter": columns}, "filters")

@@ -16,6 +16,7 @@ from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
 from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
 from ragbench.benchmark.lines import read_objects
+from ragbench.benchmark.query_filter import read_filter
 
 QrelsOption = str | Sequence[str] | Mapping[str, str] | None
 """Files of judgments: one name, several, or names by split; None takes all files."""
@@ -70,7 +71,7 @@ def load_beir(
 
 
 def read_queries(path: Path) -> list[Topic]:
-    """The topics of a queries file: `_id`, `text`, optionally type, need, hypothesis, group; others are ignored."""
+    """The topics of a queries file: `_id`, `text`, optionally type, need, hypothesis, group, filter."""
     topics: dict[str, Topic] = {}
     for number, row in read_objects(path):
         location = f"{path}:{number}"
@@ -86,7 +87,7 @@ def read_queries(path: Path) -> list[Topic]:
         optional = {
             k: row[k] for k in ("type", "need", "hypothesis", "group") if isinstance(row.get(k), str) and row[k]
         }
-        topics[qid] = Topic(qid, text.strip(), **optional)
+        topics[qid] = Topic(qid, text.strip(), **optional, filter=read_filter(row.get("filter"), location))
     if not topics:
         raise BenchmarkError(f"{path} holds no queries")
     return list(topics.values())

@@ -5,19 +5,23 @@ Requests are sent at a limited rate, and a few times more when they fail.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 from urllib.parse import quote
 
 from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.processes import SAFE_PATH
+from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json, read_json_lines
+from ragbench.corpus.metadata import values_of
 from ragbench.extras.remote.http import Client, HttpError
 from ragbench.extras.remote.live.hit_matching import LiveHit
 
@@ -59,10 +63,14 @@ class HitReading(Validated):
 
     def read(self, answer: Any, depth: int) -> list[LiveHit]:
         """The first `depth` hits. LiveError when it has no list of them, or a hit has neither document nor text."""
+        return [self._hit(hit, rank) for rank, hit in enumerate(self.values(answer)[:depth], start=1)]
+
+    def values(self, answer: Any) -> list[Any]:
+        """The hits as they are in the answer. LiveError when it has no list of them."""
         hits = _search(self.hits, answer)
         if not isinstance(hits, list):
             raise LiveError(f"the answer has no list of hits at '{self.hits}' (it begins {str(answer)[:80]!r})")
-        return [self._hit(hit, rank) for rank, hit in enumerate(hits[:depth], start=1)]
+        return hits
 
     def _hit(self, hit: Any, rank: int) -> LiveHit:
         values = {
@@ -100,15 +108,50 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, (str, int, float)) else ""
 
 
-def fill_in(template: Any, query: str, depth: int) -> Any:
-    """A template with `{query}` and `{depth}` replaced in all its texts; the text `{depth}` becomes a number."""
+class Ask(Protocol):
+    """Sends one query for a number of hits, with its filter, and gives the answer."""
+
+    def __call__(self, query: str, depth: int, conditions: QueryFilter = ..., /) -> Any:
+        """The answer. RequestFailed when there is none."""
+
+
+NO_FILTER: QueryFilter = {}
+_FILTER = "{filter}"
+_PLACE = re.compile(r"\{(query|depth|filter(?:\.([\w-]+))?)\}")
+
+
+def fill_in(template: Any, query: str, depth: int, conditions: QueryFilter = NO_FILTER) -> Any:
+    """A template with `{query}`, `{depth}`, `{filter}` (JSON) and `{filter.NAME}` replaced in all its texts.
+
+    The text `{depth}` becomes a number and `{filter}` an object; a query without a filter omits its key.
+    """
     if isinstance(template, str):
-        return depth if template == "{depth}" else template.replace("{query}", query).replace("{depth}", str(depth))
+        if template in ("{depth}", _FILTER):
+            return depth if template == "{depth}" else dict(conditions)
+        return filled_text(template, query, depth, conditions)
     if isinstance(template, Mapping):
-        return {str(key): fill_in(value, query, depth) for key, value in template.items()}
+        kept = {key: value for key, value in template.items() if conditions or value != _FILTER}
+        return {str(key): fill_in(value, query, depth, conditions) for key, value in kept.items()}
     if isinstance(template, (list, tuple)):
-        return [fill_in(value, query, depth) for value in template]
+        return [fill_in(value, query, depth, conditions) for value in template]
     return template
+
+
+def filled_text(
+    text: str, query: str, depth: int, conditions: QueryFilter, escape: Callable[[str], str] = lambda value: value
+) -> str:
+    """A text with its places filled in; several values of a filter are separated by commas, one it lacks is empty."""
+    values = {"query": query, "depth": str(depth), "filter": json.dumps(conditions, ensure_ascii=False)}
+
+    def value(place: re.Match[str]) -> str:
+        return escape(values.get(place[1]) or ",".join(values_of(conditions.get(place[2], ()))))
+
+    return _PLACE.sub(value, text)
+
+
+def sends_filter(template: Any) -> bool:
+    """Whether a template has a place for the filter of a query."""
+    return "{filter" in str(template)
 
 
 class RequestFailed(Exception):
@@ -127,7 +170,7 @@ class RateLimitedClient:
     """
 
     name: str
-    ask: Callable[[str, int], Any]
+    ask: Ask
     per_second: float
     retries: int
     _free_at: float = field(default=0.0, repr=False)
@@ -136,13 +179,13 @@ class RateLimitedClient:
         """Wait until the next request may be sent."""
         time.sleep(max(0.0, self._free_at - time.monotonic()))
 
-    def __call__(self, query: str, depth: int) -> Any:
+    def __call__(self, query: str, depth: int, conditions: QueryFilter = NO_FILTER) -> Any:
         """The answer. LiveError when there is none after all attempts."""
         for attempt in range(1, self.retries + 2):
             self.wait()
             self._free_at = time.monotonic() + 1 / self.per_second
             try:
-                return self.ask(query, depth)
+                return self.ask(query, depth, conditions)
             except RequestFailed as failure:
                 if attempt > self.retries or not failure.again:
                     times = "once" if attempt == 1 else f"{attempt} times"
@@ -164,7 +207,7 @@ def secret(variable: str | None, name: str) -> str | None:
 
 def asking_http(
     method: str, url: str, body: Mapping[str, Any] | None, headers: Mapping[str, str], timeout_s: float
-) -> Callable[[str, int], Any]:
+) -> Ask:
     """A function that sends a query and gives the JSON of the answer; connections are kept open between calls.
 
     `timeout_s` bounds the whole exchange. A filled `url` must keep the origin of the template, so that a token goes
@@ -172,12 +215,12 @@ def asking_http(
     """
     client: list[Client] = []
 
-    def ask(query: str, depth: int) -> Any:
-        address = url.replace("{query}", quote(query, safe="", errors="replace")).replace("{depth}", str(depth))
+    def ask(query: str, depth: int, conditions: QueryFilter = NO_FILTER, /) -> Any:
+        address = filled_text(url, query, depth, conditions, lambda text: quote(text, safe="", errors="replace"))
         try:
             if not client:
                 client.append(Client(url.partition("{")[0], headers, timeout_s=timeout_s))
-            answer = client[0].send(method, address, None if body is None else fill_in(body, query, depth))
+            answer = client[0].send(method, address, None if body is None else fill_in(body, query, depth, conditions))
         except HttpError as error:
             raise RequestFailed(str(error), error.again, error.after_s) from None
         except BoundaryError as error:
@@ -190,14 +233,14 @@ def asking_http(
     return ask
 
 
-def asking_program(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any]:
+def asking_program(program: Sequence[str], timeout_s: float) -> Ask:
     """A function that runs the program, without a shell, and reads what it prints: JSON, or JSON Lines as a list.
 
-    `{query}` and `{depth}` in its words are replaced; the query also stands on its standard input.
+    The places in its words are replaced as in `fill_in`; the query also stands on its standard input.
     """
 
-    def ask(query: str, depth: int) -> Any:
-        arguments = [str(argument) for argument in fill_in(list(program), query, depth)]
+    def ask(query: str, depth: int, conditions: QueryFilter = NO_FILTER, /) -> Any:
+        arguments = [filled_text(word, query, depth, conditions) for word in program]
         try:
             process = subprocess.run(
                 arguments,

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
-from ragbench.extras.remote.live.client import RequestFailed, fill_in
+from ragbench.extras.remote.live.client import NO_FILTER, Ask, RequestFailed, fill_in
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -21,9 +22,7 @@ _CLOSING_S = 5.0
 _LARGEST_ANSWER = 20_000_000
 
 
-def asking(
-    server: str | Sequence[str], tool: str, arguments: Mapping[str, Any], timeout_s: float
-) -> Callable[[str, int], Any]:
+def asking(server: str | Sequence[str], tool: str, arguments: Mapping[str, Any], timeout_s: float) -> Ask:
     """A function that calls the tool and gives its structured content, else the JSON or the text of its content.
 
     `server` is the address of a server over HTTP, or the program of one over standard input and output, which is
@@ -35,10 +34,10 @@ def asking(
         for session in connected:
             session.close()
 
-    def ask(query: str, depth: int) -> Any:
+    def ask(query: str, depth: int, conditions: QueryFilter = NO_FILTER, /) -> Any:
         if not connected:
             connected.append(_Session(server, timeout_s))
-        return _value(connected[0].call(tool, fill_in(arguments, query, depth)))
+        return _value(connected[0].call(tool, fill_in(arguments, query, depth, conditions)))
 
     weakref.finalize(ask, close)
     return ask

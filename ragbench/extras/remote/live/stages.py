@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,13 +16,18 @@ from pydantic_core import CoreSchema
 from ragbench.base.bounds import Constraint, Name, Natural, Positive
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
+from ragbench.base.formatting import counted
 from ragbench.base.options import option
-from ragbench.base.types import Query
+from ragbench.base.types import Query, QueryState
+from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.extras.remote.live import client
-from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, secret
+from ragbench.extras.remote.live.client import NO_FILTER, Ask, HitReading, RateLimitedClient, secret, sends_filter
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
+from ragbench.index.index import Index
 from ragbench.models.chat import Endpoint
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -60,16 +66,31 @@ class Live(HitReading, ExternalSearch, ABC):
     per_second: Positive = 5.0  # maximum number of requests per second
 
     @abstractmethod
-    def asking(self) -> Callable[[str, int], Any]:
+    def asking(self) -> Ask:
         """A function that sends one query for a number of hits and returns the answer's JSON."""
 
-    def answer(self, query: str) -> Any:
-        """The whole answer to one query. Raises LiveError when there is none."""
-        return _asker(self)(query, self.depth)
+    @property
+    @abstractmethod
+    def template(self) -> Any:
+        """What is sent, with the places of query, depth and filter."""
+
+    def answer(self, query: str, conditions: QueryFilter = NO_FILTER) -> Any:
+        """The whole answer to one query with its filter. Raises LiveError when there is none."""
+        return _asker(self)(query, self.depth, conditions)
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Ask for the hits of every state; a warning where queries have filters and nothing sends them."""
+        filtered = sum(bool(state.query.filter) for state in states)
+        if filtered and not sends_filter(self.template):
+            _LOG.warning(
+                f"{self.name} gets no filter of {counted(filtered, 'query')}, so its leaks are measured: send it with "
+                "{filter}, or {filter.version} for one value"
+            )
+        return super().__call__(states, index)
 
     def hits_of(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """What the answer holds."""
-        return self.read(self.answer(query.text), self.depth)
+        return self.read(self.answer(query.text, query.filter), self.depth)
 
     def wait(self) -> None:
         """Wait until `per_second` allows another request; the time of a query does not include it."""
@@ -89,7 +110,7 @@ def _without_secrets(headers: Mapping[str, str]) -> bool:
     "A bundle served by `ragbench serve`.",
     url="http://127.0.0.1:8765/search",
     method="POST",
-    body={"query": "{query}", "top_n": "{depth}"},
+    body={"query": "{query}", "top_n": "{depth}", "filters": "{filter}"},
     hits="hits",
     document="docno",
     section="header_path[-1]",
@@ -126,6 +147,7 @@ def _without_secrets(headers: Mapping[str, str]) -> bool:
 class LiveHttp(Live):
     """A search over HTTP. In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced.
 
+    So are `{filter}` and `{filter.NAME}` by the filter of the query.
     `token_variable` names the environment variable with a token, which is sent as `token_header`, after `token_prefix`.
     """
 
@@ -152,7 +174,12 @@ class LiveHttp(Live):
         """The address, without its query."""
         return self.url.partition("?")[0]
 
-    def asking(self) -> Callable[[str, int], Any]:
+    @property
+    def template(self) -> Any:
+        """Address and body."""
+        return self.url, self.body
+
+    def asking(self) -> Ask:
         """A client that keeps its connections."""
         token = secret(self.token_variable, self.name)
         headers = {
@@ -187,7 +214,12 @@ class LiveCommand(Live):
         """The program."""
         return f"the program {self.program[0]}"
 
-    def asking(self) -> Callable[[str, int], Any]:
+    @property
+    def template(self) -> Any:
+        """The words."""
+        return self.program
+
+    def asking(self) -> Ask:
         """A new process for every query."""
         return client.asking_program(self.program, self.timeout_s)
 
@@ -213,7 +245,12 @@ class LiveMcp(Live):
         """The server."""
         return self.url or f"the MCP server {self.program[0]}"
 
-    def asking(self) -> Callable[[str, int], Any]:
+    @property
+    def template(self) -> Any:
+        """The arguments of the tool."""
+        return self.arguments
+
+    def asking(self) -> Ask:
         """One session for all queries."""
         from ragbench.extras.remote.live import mcp
 

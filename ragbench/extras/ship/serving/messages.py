@@ -19,7 +19,7 @@ from ragbench.index.doc_type import DOC_TYPES
 from ragbench.search.engine.context import MAX_BUDGET
 from ragbench.search.engine.modes import Mode
 from ragbench.search.engine.request import SearchOptions
-from ragbench.search.stages.filters import FilterDocuments
+from ragbench.search.stages.filters import FilterDocuments, filters_of
 
 _INT64 = 2**63 - 1
 DEFAULT_BUDGET = 2_000
@@ -28,6 +28,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Date = Annotated[str, Field(min_length=1, max_length=40, examples=["2026-01-31"])]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Bytes = Annotated[int, Field(ge=0, le=_INT64)]
+Value = Name | int | float | bool
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,13 @@ class Message(BaseModel):
 
 
 class SearchFilters(Message):
-    """Conditions that a document must meet, all of them; the parameters of the stage `filters`."""
+    """Conditions that a document must meet, all of them: the parameters of the stage `filters`.
+
+    Any other name is a column of the frontmatter, with one value or a list of which the document has one.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+    __pydantic_extra__: dict[str, Value | list[Value]]
 
     category: Name | None = Field(None, description="its category, without regard to case")
     author: Name | None = Field(None, description="one of its authors, without regard to case")
@@ -60,8 +67,8 @@ class SearchFilters(Message):
     modified_after: Date | None = Field(None, description="modified at this date or later")
     modified_before: Date | None = Field(None, description="modified on this date or before")
     doc_type: Name | None = Field(None, description=f"its type: {', '.join(DOC_TYPES)}")
-    product: Name | None = Field(None, description="its first folder")
-    component: Name | None = Field(None, description="its second folder")
+    product: Name | None = Field(None, description="declared in its frontmatter, else its first folder")
+    component: Name | None = Field(None, description="declared in its frontmatter, else its second folder")
     min_bytes: Bytes | None = Field(None, description="at least this large")
     max_bytes: Bytes | None = Field(None, description="at most this large")
     file_types: list[Name] = Field([], max_length=20, description="its file has one of these endings, such as .md")
@@ -71,9 +78,9 @@ class SearchFilters(Message):
 
     def stage(self) -> FilterDocuments | None:
         """The filters as a stage, None when no condition is set. Raises ConfigError for bad values."""
-        values = {name: getattr(self, name) for name in SearchFilters.model_fields}
+        values = {name: getattr(self, name) for name in SearchFilters.model_fields} | (self.model_extra or {})
         values = {name: value for name, value in values.items() if value not in (None, [])}
-        return build(FilterDocuments, values, "filters") if values else None
+        return filters_of(values) if values else None
 
 
 REQUESTS: list[JsonValue] = [

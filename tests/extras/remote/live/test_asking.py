@@ -114,7 +114,7 @@ class Clock:
 def test_requests_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     times: list[float] = []
-    ask = RateLimitedClient("x", lambda query, depth: times.append(clock.now), per_second=4, retries=0)
+    ask = RateLimitedClient("x", lambda *asked: times.append(clock.now), per_second=4, retries=0)
     for _ in range(3):
         ask("q", 1)
     assert times == [100.0, 100.25, 100.5]
@@ -127,7 +127,7 @@ def test_retries_wait_longer_or_as_the_server_says(monkeypatch: pytest.MonkeyPat
     times: list[float] = []
     waits = iter([0, 0, 5, 999, 0])
 
-    def fail(query: str, depth: int) -> None:
+    def fail(*asked: object) -> None:
         times.append(clock.now)
         raise RequestFailed("busy", after_s=next(waits))
 
@@ -138,7 +138,7 @@ def test_retries_wait_longer_or_as_the_server_says(monkeypatch: pytest.MonkeyPat
 
 
 def test_lasting_failures_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(query: str, depth: int) -> None:
+    def refuse(*asked: object) -> None:
         raise RequestFailed("status 404", again=False)
 
     with pytest.raises(LiveError) as error:
@@ -153,3 +153,13 @@ def test_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(LiveError) as error:
         secret("SHOP_TOKEN", "the shop")
     assert "SHOP_TOKEN" in str(error.value)
+
+
+def test_filter_fills_its_places() -> None:
+    template = {"q": "{query}", "filters": "{filter}", "v": "{filter.version}", "k": "{filter.kind}"}
+    conditions = {"version": 3.2, "kind": ["a", "b"]}
+    assert fill_in(template, "{depth}", 7, conditions) == {
+        **{"q": "{depth}", "filters": conditions, "v": "3.2", "k": "a,b"},
+    }
+    assert fill_in(template, "x", 7) == {"q": "x", "v": "", "k": ""}
+    assert fill_in("only {filter}", "x", 7, {"version": "é"}) == 'only {"version": "é"}'

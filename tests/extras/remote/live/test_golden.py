@@ -91,6 +91,49 @@ def test_golden_pages_match_by_the_end_of_their_path(one: str, other: str, same:
     assert is_same(one, other) is is_same(other, one) is same
 
 
+FILTERED = [
+    {"query": "keys", "expected": "v2/keys", "filter": {"version": "2"}},
+    {"query": "logs", "expected": "v1/logs"},
+]
+BY_FILTER = """\
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    version = asked.get("filter", {}).get("version", "1")
+    print(json.dumps({"id": asked["id"], "hits": [{"path": f"v{version}/{asked['query']}"}]}))
+"""
+
+
+def versions(path: str, parameters: dict[str, str], body: Any) -> dict[str, Any]:
+    """Both versions of a page; only those of the filter where `/filtered` gets one."""
+    wanted = json.loads(parameters.get("filter", "{}")).get("version") if path == "/filtered" else None
+    hits = [{"path": f"v{n}/{parameters['q']}", "metadata": {"version": n}} for n in (1, 2) if wanted in (None, str(n))]
+    return {"hits": hits}
+
+
+def test_golden_sends_filters_and_counts_leaks(
+    golden: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden.write_text(json.dumps(FILTERED), "utf-8")
+    server.answer = versions
+    assert gate("--write-baseline", search=f"{server.url}/filtered?q={{query}}") == 0
+    assert [parameters.get("filter") for _, parameters, *_ in server.requests] == ['{"version": "2"}', "{}"]
+    assert gate(search=f"{server.url}/filtered?q={{query}}") == 0
+    assert "leaks: 0 of 1 hits are outside the filter of 1 query" in capsys.readouterr().out
+    gate("--json", search=f"{server.url}/unfiltered?q={{query}}&v={{filter.version}}")
+    assert [parameters.get("v") for _, parameters, *_ in server.requests[-2:]] == ["2", None]
+    leaks = json.loads(capsys.readouterr().out)["surfaces"]["search"]["leaks"]
+    assert leaks == {"outside": 1, "known": 2, "queries": 1}
+
+
+def test_golden_batch_gets_filters(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden.write_text(json.dumps(FILTERED), "utf-8")
+    golden.with_name("batch.py").write_text(BY_FILTER, "utf-8")
+    assert gate("--write-baseline") == gate() == 0
+    out = capsys.readouterr().out
+    assert "leaks unknown: no hit gives a value that the filter of 1 query names" in out and "R@1          1.000" in out
+
+
 def test_golden_gate_names_lost_and_won_queries(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate("--write-baseline") == 0
     file = golden.with_suffix(".baseline.json")

@@ -17,7 +17,12 @@ REQUEST = request_type(MessageLimits(max_top=5, max_query=20))
 
 
 def test_search_filters_have_every_condition_of_the_stage() -> None:
-    assert set(SearchFilters.model_fields) == {field.name for field in fields(FilterDocuments)}
+    assert set(SearchFilters.model_fields) == {field.name for field in fields(FilterDocuments)} - {"frontmatter"}
+
+
+def test_search_filters_take_other_names_as_columns_of_the_frontmatter() -> None:
+    stage = SearchFilters.model_validate({"version": 3.2, "audience": ["staff"], "author": "Ada"}).stage()
+    assert stage == FilterDocuments(author="Ada", frontmatter={"version": 3.2, "audience": ["staff"]})
 
 
 def test_search_filters_become_the_stage() -> None:
@@ -54,7 +59,6 @@ def test_request_schema_states_the_limits() -> None:
         ({"query": "x", "top_n": "3"}, "top_n", "int_type"),
         ({"query": "x", "top_n": True}, "top_n", "int_type"),
         ({"query": "x", "limit": 3}, "limit", "extra_forbidden"),
-        ({"query": "x", "filters": {"tag": "auth"}}, "filters.tag", "extra_forbidden"),
         ({"query": "x", "filters": {"tags": "auth"}}, "filters.tags", "list_type"),
         ({"query": "x", "filters": {"min_bytes": 2**63}}, "filters.min_bytes", "less_than_equal"),
         ({"query": 7}, "query", "string_type"),

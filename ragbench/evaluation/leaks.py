@@ -1,0 +1,31 @@
+"""Leaks: hits that do not meet the filter of their query, such as pages of another version, tenant or permission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragbench.evaluation.measures import DEPTH, DOCUMENT, LEAKS, Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.base.types import QueryState
+    from ragbench.index.index import Index
+
+
+def evaluate(states: Sequence[QueryState], run: Run, index: Index) -> pd.DataFrame:
+    """qid, level, measure, value of the queries with a filter; `run` has the documents that were found.
+
+    A hit of a live search that is in no document of the collection is not counted, because its metadata is unknown.
+    """
+    import pandas as pd
+
+    rows = []
+    for state in states:
+        if state.query.filter and state.filters is not None:
+            passing = dict(zip(index.chunks.docnos, index.passing(state.filters).tolist(), strict=True))
+            hits = run[state.query.qid][:DEPTH]
+            leaked = sum(not passing.get(docno, True) for docno, _ in hits)
+            rows.append((state.query.qid, DOCUMENT, LEAKS, float(leaked)))
+    return pd.DataFrame(rows, columns=["qid", "level", "measure", "value"])
