@@ -47,6 +47,7 @@ def test_overrides_expand_a_tilde(home: str, made: str, monkeypatch: pytest.Monk
         ("~order", "'~order': no key can be removed; turn a switch off with p6=off, a stage with dense=null"),
         ("+experiment=all", "experiment is unknown; did you mean exp=all?"),
         ("hydra.run.dir=x", "hydra.run.dir is a key of Hydra: paths.results=FOLDER"),
+        ("hydra.searchpath=[file:///x]", "hydra.searchpath is a key of Hydra: save presets as conf/exp/NAME.yaml"),
         ("hydra.verbose=true", "hydra.verbose is a key of Hydra: --verbose shows"),
         ("+hydra/launcher=joblib", "hydra/launcher is a key of Hydra: execution chooses"),
         ("hydra.launcher.n_jobs=2", "hydra.launcher.n_jobs is a key of Hydra: execution"),

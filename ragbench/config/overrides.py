@@ -43,7 +43,7 @@ _OF_HYDRA = {
         "hydra.sweeper",
         "hydra.mode",
     ): "`ragbench run -m` measures every combination, `ragbench tune` searches for values",
-    ("hydra.searchpath",): "put your settings into ragbench.yaml, which `ragbench init` writes",
+    ("hydra.searchpath",): "save presets as conf/exp/NAME.yaml next to ragbench.yaml, and add --trust",
     ("hydra",): "`ragbench list parameters` shows all keys of ragbench",
 }
 """What replaces options and keys of Hydra; of several that a word begins with, the first counts."""
