@@ -323,7 +323,9 @@ def test_preset_next_to_the_project_file_is_taken_with_trust(tmp_path: Path, mon
     (tmp_path / "ragbench.yaml").write_text("data: builtin_v1\n")
     preset = tmp_path / "conf" / "exp" / "own.yaml"
     preset.parent.mkdir(parents=True)
-    preset.write_text('# @package _global_\ndefaults:\n  - override /p6: "on"\n  - _self_\nname: own\np6:\n  depth: 33\n')
+    preset.write_text(
+        '# @package _global_\ndefaults:\n  - override /p6: "on"\n  - _self_\nname: own\np6:\n  depth: 33\n'
+    )
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, check=naming("conf/exp/own.yaml", "--trust")):
         composition.compose(["exp=own"])

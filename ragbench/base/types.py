@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+_Fact = TypeVar("_Fact")
 _ORIGINAL_COUNT = "original_count"
 
 QueryClass = Literal["factual", "navigational", "exploratory"]
@@ -262,10 +263,8 @@ class QueryState:
     """Hits that no later stage may drop, each with how the query named it (`title-match`)."""
     notes: tuple[str, ...] = ()
     """What stages decided, in words, for explanations."""
-    expanded: Any = None
-    """The query with other phrasings, of the stage that rewrites it; None before."""
-    candidates: tuple[int, ...] | None = None
-    """The documents, by row, that recall left to rank; None: all."""
+    facts: Mapping[type, Any] = field(default_factory=dict)
+    """By its class, what a stage found out for later ones that know the class (`fact`)."""
     contexts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """By hit, the chunks whose texts are returned for it, in text order, the hit itself included."""
     unmatched: tuple[tuple[int, str], ...] = ()
@@ -295,6 +294,14 @@ class QueryState:
     def with_ranking(self, source: str, ranking: Ranking) -> QueryState:
         """The same state with the ranking of one source."""
         return replace(self, rankings={**self.rankings, source: ranking})
+
+    def fact(self, kind: type[_Fact]) -> _Fact | None:
+        """What an earlier stage found out of this kind; None without one."""
+        return self.facts.get(kind)
+
+    def with_fact(self, fact: object) -> QueryState:
+        """The same state with a fact, which replaces one of its class."""
+        return replace(self, facts={**self.facts, type(fact): fact})
 
     def with_note(self, note: str) -> QueryState:
         """The same state with one more note."""

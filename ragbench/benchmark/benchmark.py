@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -124,9 +123,9 @@ class Benchmark:
             >>> len(benchmark.documents), benchmark.document_qrels
             (2, {'q1': {'keys': 1}})
         """
-        frames = importlib.import_module("ragbench.benchmark.frames")  # which makes benchmarks, so it imports this one
-        benchmark: Benchmark = frames.from_frames(documents, queries, qrels, name, markdown)
-        return benchmark
+        from ragbench.benchmark import frames  # late, because it makes benchmarks
+
+        return frames.from_frames(documents, queries, qrels, name, markdown)
 
     def read_from(self, source: Mapping[str, Any]) -> Benchmark:
         """The same benchmark, which `ragbench.config.benchmark.load` reads from the nodes `data` and `topics`."""

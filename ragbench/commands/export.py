@@ -122,6 +122,6 @@ def main(arguments: argparse.Namespace) -> int:
         if written.format != "ragbench"
         else f"wrote {location}: bundle of {written.arm}"
     )
-    if arguments.load is not None or written.format in ("ragbench", "sqlite"):
+    if written.verifiable:
         console.next_command(f"verify {shlex.quote(arguments.load or location)}")
     return 0

@@ -77,7 +77,7 @@ class Written:
     """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on.
 
     `replay` is what the translation scores; None for a bundle, whose rankings are those of the run, and for a file
-    that `--force` wrote although it cannot be replayed.
+    that `--force` wrote although it cannot be replayed. `verifiable`: `ragbench verify` opens it.
     """
 
     out: Path | str
@@ -87,6 +87,7 @@ class Written:
     caution: str | None
     missing: tuple[str, ...]
     replay: Replay | None = None
+    verifiable: bool = False
 
 
 class Format(Protocol):

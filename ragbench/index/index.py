@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from copy import copy
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,12 +65,12 @@ class Index:
         models: Models,
         opened: MutableMapping[Hashable, Any] | None = None,
         times: Callable[[], Mapping[str, float]] | None = None,
-        build_words: Callable[[str, Path, Index], None] | None = None,
+        builders: Mapping[str, Callable[[str, Path, Index], None]] | None = None,
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
         Indexes with the same `opened` share the open readers of common artefacts. `times` has the modification time of
-        each docno; None takes those of the documents. `build_words` builds the lexical parts, by name.
+        each docno; None takes those of the documents. `builders` build the parts of a kind, such as `lexical`, by name.
         """
         self.spec: IndexSpec = spec
         self.collection: str = collection
@@ -79,13 +79,9 @@ class Index:
         self._documents = documents
         self._opened = {} if opened is None else opened
         self._times = times
-        self._build_words = build_words
+        self._builders = builders or {}
         self._artefacts: dict[str, Artefact] = {}
         self._parts: dict[str, Any] = {}
-        # Filters do not depend on the text of a query, so their results may be kept.
-        self.passing: Callable[[Filters], NDArray[np.bool_]] = lru_cache(_FILTERS_KEPT)(
-            lambda filters: self.facets.passing(filters)
-        )
 
     def __repr__(self) -> str:
         return f"Index({self.collection[:8]}, {short_digest(self.spec)})"
@@ -152,10 +148,9 @@ class Index:
             if not isinstance(part, StoredPart):
                 raise ConfigError(f"the part '{name}' of an index is made in memory and has no artefact")
             inputs = part.inputs(self)
-            build = part.build
-            if self._build_words is not None and _kind(name) == "lexical":
-                build = partial(self._build_words, name)
-            self._artefacts[name] = self.store.get(_kind(name), inputs, lambda folder: build(folder, self))
+            builder = self._builders.get(kind := _kind(name))
+            build = part.build if builder is None else partial(builder, name)
+            self._artefacts[name] = self.store.get(kind, inputs, lambda folder: build(folder, self))
         return self._artefacts[name]
 
     def fingerprint(self, name: str) -> str:
@@ -183,6 +178,11 @@ class Index:
         return part
 
     # filters ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def passing(self) -> Callable[[Filters], NDArray[np.bool_]]:
+        """Which documents meet the filters, shape (n_documents,); kept, because all queries share it."""
+        return lru_cache(_FILTERS_KEPT)(self.facets.passing)
 
     def allowed(self, filters: Filters | None) -> NDArray[np.bool_] | None:
         """Which chunks meet the filters, or belong to documents that do, shape (n_chunks,); None without filters."""

@@ -43,7 +43,8 @@ class EngineFormat:
             request.self_contained,
         )
         location = target if request.load is None else name
-        return Written(location, request.format, arm.name, context.evidence, context.caution, tuple(sentences), priced)
+        written = (location, request.format, arm.name, context.evidence, context.caution, tuple(sentences), priced)
+        return Written(*written, verifiable=True)
 
 
 SQLITE = EngineFormat(".sqlite")

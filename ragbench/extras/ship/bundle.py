@@ -518,7 +518,9 @@ class BundleFormat:
             self_contained=request.self_contained,
         )
         cautions = [str(sentence) for sentence in read_record(bundle_folder)["cautions"] if sentence != context.caution]
-        return Written(bundle_folder, request.format, arm.name, context.evidence, context.caution, tuple(cautions))
+        return Written(
+            bundle_folder, request.format, arm.name, context.evidence, context.caution, tuple(cautions), verifiable=True
+        )
 
 
 EXPORT = BundleFormat()

@@ -237,7 +237,7 @@ class Refresher:
             store,
             self._models,
             times=lambda: serves.modified,
-            build_words=partial(build_words, self.folder / CACHE / "words"),
+            builders={"lexical": partial(build_words, self.folder / CACHE / "words")},
         )
 
     def _measured_chunks(self) -> ChunkTable:

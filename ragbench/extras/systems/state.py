@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ragbench.base.types import QueryState
+
 
 class SystemProperty(StrEnum):
     """What stages of the systems provide or exclude, next to `StateProperty`."""
@@ -53,3 +55,15 @@ class ExpandedQuery:
     def ranking_text(self) -> str:
         """The text to rank by: the salient terms, or the original when there are none."""
         return " ".join(self.salient_terms) or self.original_query
+
+    @staticmethod
+    def of(state: QueryState) -> ExpandedQuery:
+        """The query of a state, as it is where no stage has expanded it."""
+        return state.fact(ExpandedQuery) or ExpandedQuery(state.query.text)
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledNotes:
+    """The documents, by row, that recall left to rank."""
+
+    documents: tuple[int, ...]

@@ -76,26 +76,26 @@ class ExpandQueries(ChatFields, StateStage):
             phrasings = tuple(
                 dict.fromkeys(phrasing[: self.max_chars] for phrasing in state.query.phrasings if phrasing != query)
             )
-            return replace(
-                state, expanded=ExpandedQuery(query, given_terms or self.fallback(query).salient_terms, phrasings)
-            )
+            terms = given_terms or self.fallback(query).salient_terms
+            return state.with_fact(ExpandedQuery(query, terms, phrasings))
         state = self._ask_model(state, query, index)
-        if not given_terms or state.expanded is None:
+        if not given_terms:
             return state
-        terms = tuple(dict.fromkeys((*state.expanded.salient_terms, *given_terms)))
-        return replace(state, expanded=replace(state.expanded, salient_terms=terms))
+        expanded = ExpandedQuery.of(state)
+        terms = tuple(dict.fromkeys((*expanded.salient_terms, *given_terms)))
+        return state.with_fact(replace(expanded, salient_terms=terms))
 
     def _ask_model(self, state: QueryState, query: str, index: Index) -> QueryState:
         """The state with the model's expansion of the query; without a model with the words of the query."""
         if self.endpoint is None or not query:
-            return replace(state, expanded=self.fallback(query))
+            return state.with_fact(self.fallback(query))
         question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
         try:
             parsed = self.parse(query, index.models.chat(self.spec(self.endpoint), self.cache_size).complete(question))
         except ModelError as error:
-            return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
+            return state.with_fact(self.fallback(query)).with_note(f"query not expanded: {error}")
         note = f"expanded to: {'; '.join(parsed.queries)}; salient: {', '.join(parsed.salient_terms) or 'nothing'}"
-        return replace(state, expanded=parsed).with_note(note)
+        return state.with_fact(parsed).with_note(note)
 
     def fallback(self, query: str) -> ExpandedQuery:
         """The words and tags of a query, each once, in order; no other phrasings."""

@@ -14,6 +14,7 @@ from ragbench.base.options import option
 from ragbench.base.types import Filters, QueryState, Ranking
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.extras.systems.parts.names import mentions, tags_in
+from ragbench.extras.systems.state import ExpandedQuery
 from ragbench.search.stages.stage import StateProperty, StateStage, fused
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class GuaranteeNotes(StateStage):
         names = mentions(state.query.text) if self.mentions else ()
         for name in names:
             matches.update((row, TITLE) for row in index.names.rows_named(name))
-        tags = (state.expanded.tags if state.expanded else ()) or tags_in(state.query.text)
+        tags = ExpandedQuery.of(state).tags or tags_in(state.query.text)
         if self.tags and tags:
             tagged = index.facets.passing(Filters(tags=normalise_tags(tags)))
             for row in np.flatnonzero(tagged).tolist():

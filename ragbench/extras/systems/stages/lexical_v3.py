@@ -14,7 +14,7 @@ from ragbench.base.bounds import Count, Factor, Weight, one_of
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.parts.names import tags_in
-from ragbench.extras.systems.state import ExpandedQuery, SystemProperty
+from ragbench.extras.systems.state import ExpandedQuery, RecalledNotes, SystemProperty
 from ragbench.search.stages.stage import FAILURES, StateProperty, StateStage
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ class RecallBySubstring(StateStage):
 
     def apply(self, state: QueryState, index: Index) -> QueryState:
         """Set the candidates of a query."""
-        expanded = state.expanded or ExpandedQuery(state.query.text)
+        expanded = ExpandedQuery.of(state)
         terms = dict.fromkeys(text.lower() for text in (*expanded.queries, *expanded.salient_terms))
         allowed = None if state.filters is None else index.passing(state.filters)
         files, by_path = index.scan.recall(terms, self.limit, allowed)
         note = f"{len(files)} candidates hold a term, {by_path} of them in their path"
-        return replace(state, candidates=files).with_note(note)
+        return state.with_fact(RecalledNotes(files)).with_note(note)
 
     def returning_all(self, n: int) -> RecallBySubstring:
         """The stage for a search that returns all, at most `n` hits."""
@@ -85,7 +85,7 @@ class RankCandidates(StateStage):
 
     def apply(self, state: QueryState, index: Index) -> QueryState:
         """Add the ranking of the candidates."""
-        text = (state.expanded or ExpandedQuery(state.query.text)).ranking_text
+        text = ExpandedQuery.of(state).ranking_text
         return state.with_ranking(
             SOURCE, index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
         )
@@ -113,7 +113,7 @@ class RankCandidates(StateStage):
 
     def explain(self, state: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`lexical_matches` of a chunk."""
-        text = (state.expanded or ExpandedQuery(state.query.text)).ranking_text
+        text = ExpandedQuery.of(state).ranking_text
         matches = index.prefixes.matches(text, chunk, self.weights)
         return {"lexical_matches": [{"field": f, "query": q, "weight": w} for f, q, w in matches]}
 
@@ -124,10 +124,10 @@ class RankCandidates(StateStage):
 def _candidates(state: QueryState, index: Index) -> NDArray[np.bool_] | None:
     """Which chunks may be ranked, None for all."""
     allowed = index.allowed(state.filters)
-    if state.candidates is None:
+    if (candidates := state.fact(RecalledNotes)) is None:
         return allowed
     documents = np.zeros(index.chunks.n_documents, dtype=np.bool_)
-    documents[list(state.candidates)] = True
+    documents[list(candidates.documents)] = True
     mask = documents[index.chunks.document]
     return mask if allowed is None else mask & allowed
 
@@ -162,7 +162,7 @@ class MergeScores(StateStage):
         return replace(state, fused=self._merged(state, index))
 
     def _merged(self, state: QueryState, index: Index) -> Ranking:
-        expanded = state.expanded or ExpandedQuery(state.query.text)
+        expanded = ExpandedQuery.of(state)
         lexical, dense = (state.rankings.get(source, Ranking.empty()) for source in ("lexical", "dense"))
         if self.lexical_weight == 0:
             lexical = Ranking.empty()

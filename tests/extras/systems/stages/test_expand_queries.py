@@ -46,11 +46,11 @@ def test_expand_queries_checks_the_answer_of_the_model(state) -> None:
     # moon is not in the query, x is too short, the query itself and a repeated phrasing are none, three are enough
     chat = Chat(ANSWER)
     (after,) = stage()([state(QUERY)], chat.index)
-    assert after.expanded == ExpandedQuery(
+    assert after.fact(ExpandedQuery) == ExpandedQuery(
         QUERY, ("lamps", "dusk"), ("light at dusk", "evening light", "harbour light")
     )
-    assert after.expanded.queries == (QUERY, "light at dusk", "evening light", "harbour light")
-    assert after.expanded.ranking_text == "lamps dusk"
+    assert after.fact(ExpandedQuery).queries == (QUERY, "light at dusk", "evening light", "harbour light")
+    assert after.fact(ExpandedQuery).ranking_text == "lamps dusk"
     assert QUERY in chat.prompts[0]
     assert "up to 3 other ways" in chat.prompts[0]
 
@@ -72,18 +72,18 @@ def test_expand_queries_answer_without_terms_leaves_the_words_of_the_query(answe
 )
 def test_expand_queries_fallback_without_a_model(state, query: str, terms: tuple[str, ...]) -> None:
     (after,) = ExpandQueries()([state(query)], SimpleNamespace())
-    assert after.expanded == ExpandedQuery(query, terms)
-    assert after.expanded.queries == (query,)
-    assert after.expanded.tags == tuple(term for term in terms if term.startswith("#"))
-    assert after.expanded.ranking_text == (" ".join(terms) or query)
+    assert after.fact(ExpandedQuery) == ExpandedQuery(query, terms)
+    assert after.fact(ExpandedQuery).queries == (query,)
+    assert after.fact(ExpandedQuery).tags == tuple(term for term in terms if term.startswith("#"))
+    assert after.fact(ExpandedQuery).ranking_text == (" ".join(terms) or query)
 
 
 def test_expand_queries_failing_model_is_noted_and_asked_again(state) -> None:
     chat, expand = Chat(ModelError("it is down"), ANSWER), stage()
     (after,) = expand([state(QUERY)], chat.index)
-    assert after.expanded == expand.fallback(QUERY)
+    assert after.fact(ExpandedQuery) == expand.fallback(QUERY)
     assert after.notes == ("query not expanded: it is down",)
-    assert expand([state(QUERY)], chat.index)[0].expanded.expanded_queries
+    assert expand([state(QUERY)], chat.index)[0].fact(ExpandedQuery).expanded_queries
 
 
 def test_expand_queries_model_that_takes_too_long_is_given_up(state) -> None:
@@ -99,13 +99,13 @@ def test_expand_queries_model_that_takes_too_long_is_given_up(state) -> None:
         models = Models(cache=None)
         (after,) = expand([state(QUERY)], SimpleNamespace(models=models))
         release.set()
-        assert after.expanded == expand.fallback(QUERY)
+        assert after.fact(ExpandedQuery) == expand.fallback(QUERY)
         assert after.notes[0].startswith("query not expanded: ")
 
 
 def test_expand_queries_only_the_first_1000_characters_are_read(state) -> None:
     (after,) = ExpandQueries()([state("word " * 300)], SimpleNamespace())
-    assert len(after.expanded.original_query) == 1000
+    assert len(after.fact(ExpandedQuery).original_query) == 1000
 
 
 def test_expand_queries_defaults_are_those_of_the_seed() -> None:
@@ -117,13 +117,13 @@ def test_expand_queries_prefers_terms_of_the_caller(state) -> None:
     given = state(QUERY)
     given = replace(given, query=replace(given.query, phrasings=("evening light", QUERY), salient_terms=("Lamps", "!")))
     (after,) = stage()([given], None)  # no model is there to be asked
-    assert after.expanded == ExpandedQuery(QUERY, ("lamps",), ("evening light",))
+    assert after.fact(ExpandedQuery) == ExpandedQuery(QUERY, ("lamps",), ("evening light",))
     (after,) = stage()([replace(given, query=replace(given.query, salient_terms=()))], None)
-    assert after.expanded.salient_terms == ExpandQueries().fallback(QUERY).salient_terms
+    assert after.fact(ExpandedQuery).salient_terms == ExpandQueries().fallback(QUERY).salient_terms
 
 
 def test_terms_of_the_caller_are_added_to_those_of_the_query(state) -> None:
     given = state("lamps")
     given = replace(given, query=replace(given.query, salient_terms=("#dusk", "lamps")))
     (after,) = ExpandQueries()([given], None)
-    assert after.expanded == ExpandedQuery("lamps", ("lamps", "#dusk"))
+    assert after.fact(ExpandedQuery) == ExpandedQuery("lamps", ("lamps", "#dusk"))

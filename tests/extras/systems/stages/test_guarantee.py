@@ -75,7 +75,7 @@ def test_tags_by_hierarchy(state, index, text: str, first: list[int]) -> None:
 
 
 def test_salient_tags_come_before_those_of_the_text(state, index) -> None:
-    given_ = replace(state("#other", fused=[]), expanded=ExpandedQuery("#other", ("#projects",)))
+    given_ = state("#other", fused=[]).with_fact(ExpandedQuery("#other", ("#projects",)))
     assert after(GuaranteeNotes(), given_, index).fused.chunks.tolist() == [6]
 
 

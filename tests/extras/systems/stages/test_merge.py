@@ -1,7 +1,5 @@
 """Merging lexical and semantic hits by score, seed 002 "Semantic Mode"."""
 
-from dataclasses import replace
-
 import pytest
 
 from ragbench.base.types import Ranking
@@ -47,7 +45,7 @@ def test_merge_scores_tag_in_the_query_leaves_lexical_hits_alone(state, index) -
 
 def test_merge_scores_boosted_by_salient_terms(state, index) -> None:
     given = state("all about it").with_ranking("lexical", Ranking.ordered([0], [0.5]))
-    given = replace(given, expanded=ExpandedQuery("all about it", ("lamps",)))
+    given = given.with_fact(ExpandedQuery("all about it", ("lamps",)))
     assert MergeScores()([given], index)[0].fused.scores.tolist() == pytest.approx([0.55])
 
 

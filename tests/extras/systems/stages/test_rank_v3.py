@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base.types import Filters
 from ragbench.extras.systems.stages.lexical_v3 import RankCandidates
-from ragbench.extras.systems.state import ExpandedQuery
+from ragbench.extras.systems.state import ExpandedQuery, RecalledNotes
 from tests.naming import naming
 
 
@@ -23,9 +23,9 @@ def ranked(given, index, stage=None) -> list[int]:
 
 
 def test_salient_terms_rank_and_other_phrasings_do_not(state, index) -> None:
-    given = replace(state("about the sea"), expanded=ExpandedQuery("about the sea", ("sea",), ("lamp",)))
+    given = state("about the sea").with_fact(ExpandedQuery("about the sea", ("sea",), ("lamp",)))
     assert ranked(given, index) == [2]
-    assert ranked(replace(given, expanded=ExpandedQuery("dusk", ())), index) == [0]  # the original, without terms
+    assert ranked(given.with_fact(ExpandedQuery("dusk", ())), index) == [0]  # the original, without terms
 
 
 def test_title_and_path_outweigh_the_body_and_beginnings_count(state, index) -> None:
@@ -36,9 +36,9 @@ def test_title_and_path_outweigh_the_body_and_beginnings_count(state, index) -> 
 
 
 def test_rank_v3_candidates_and_filters_limit_it(state, index) -> None:
-    assert set(ranked(replace(state("lamp"), candidates=(0, 2)), index)) == {0, 1, 3}
+    assert set(ranked(state("lamp").with_fact(RecalledNotes((0, 2))), index)) == {0, 1, 3}
     assert ranked(replace(state("lamp"), filters=Filters(tags=("t",))), index) == [2]
-    assert ranked(replace(state("lamp"), candidates=()), index) == []
+    assert ranked(state("lamp").with_fact(RecalledNotes(())), index) == []
     assert len(ranked(state("lamp"), index, RankCandidates(depth=2))) == 2
 
 

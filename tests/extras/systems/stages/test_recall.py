@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base.types import Filters
 from ragbench.extras.systems.stages.lexical_v3 import RecallBySubstring
-from ragbench.extras.systems.state import ExpandedQuery
+from ragbench.extras.systems.state import ExpandedQuery, RecalledNotes
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def index(handmade, page):
 
 
 def candidates(given, index) -> tuple[int, ...]:
-    return RecallBySubstring()([given], index)[0].candidates
+    return RecallBySubstring()([given], index)[0].fact(RecalledNotes).documents
 
 
 def test_recall_without_expansion_the_query_is_the_only_term(state, index) -> None:
@@ -28,7 +28,7 @@ def test_recall_without_expansion_the_query_is_the_only_term(state, index) -> No
 
 
 def test_recall_other_phrasings_and_salient_terms_widen_it(state, index) -> None:
-    given = replace(state("no such"), expanded=ExpandedQuery("no such", ("lamp",), ("waves",)))
+    given = state("no such").with_fact(ExpandedQuery("no such", ("lamp",), ("waves",)))
     assert candidates(given, index) == (0, 1, 2)
     assert RecallBySubstring()([given], index)[0].notes == ("3 candidates hold a term, 0 of them in their path",)
 
