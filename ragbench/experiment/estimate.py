@@ -6,21 +6,33 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import RagbenchError
-from ragbench.base.progress import in_words, report
-from ragbench.experiment.plan import Plan
+from ragbench.base.foreign import FAILURES
+from ragbench.base.progress import in_words, report, task_ticks
 from ragbench.models.cache import CachedEncoder
 from ragbench.models.functions import is_endpoint
 
 if TYPE_CHECKING:
+    from ragbench.experiment.plan import Plan, PlannedArm
     from ragbench.models import Encoder
     from ragbench.models.resolve import EncoderSpec
 
 _SAMPLE = 16
 """Chunks that are embedded to measure the time of one."""
+_BATCH = 256
+"""Passages whose vectors are in memory at once."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The `texts` that an encoder, made of `spec`, has no vectors of; each once."""
+
+    spec: EncoderSpec
+    encoder: CachedEncoder
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -36,41 +48,54 @@ class Estimate:
         return f"{self.chunks:,} chunks to embed, about {in_words(self.seconds)}"
 
 
-def estimate(plan: Plan) -> Estimate:
-    """Estimate how long the arms embed; chunk tables are built, and the vectors of a sample go into the cache.
+def estimate(missing: Sequence[Missing]) -> Estimate:
+    """Estimate how long the missing passages take to embed; the vectors of a sample go into the cache.
 
-    A model behind an endpoint is excluded, because each call may cost money.
+    A model that fails counts as 0 seconds: it is reported where its arm runs.
     """
-    new_by_model: dict[str, set[str]] = {}
-    seconds_by_model: dict[str, float] = {}
-    for _, encoder, missing in missing_passages(plan):
-        if encoder.passage_digest not in seconds_by_model:
-            seconds_by_model[encoder.passage_digest] = 0.0
-            with suppress(RagbenchError):  # a model that fails is reported where its arm runs
-                seconds_by_model[encoder.passage_digest] = _seconds_of_chunk(encoder, missing)
-        new_by_model.setdefault(encoder.passage_digest, set()).update(missing)
-    chunks = {model: len(texts) for model, texts in new_by_model.items()}
-    return Estimate(sum(chunks.values()), sum(n * seconds_by_model.get(model, 0.0) for model, n in chunks.items()))
+    seconds = 0.0
+    for each in missing:
+        with suppress(RagbenchError):
+            seconds += len(each.texts) * _seconds_of_chunk(each.encoder, each.texts)
+    return Estimate(sum(len(each.texts) for each in missing), seconds)
 
 
-def missing_passages(plan: Plan) -> Iterator[tuple[EncoderSpec, Encoder, list[str]]]:
-    """By vectors that the arms lack: the specification of the encoder, the encoder, and the texts in no cache.
+def missing_passages(plan: Plan) -> list[Missing]:
+    """The passages of all arms whose vectors are in no cache, by encoder.
 
-    Chunk tables are built; vectors of models behind endpoints are excluded.
+    Chunk tables are built. Vectors of models behind endpoints are excluded, because each call may cost money, and so
+    are those of an arm that fails: it is reported where it runs.
     """
+    found: dict[str, Missing] = {}
     for arm in plan.arms.values():
-        for need in sorted(arm.pipeline.needs):
-            kind, _, source = need.partition(":")
-            if kind != "dense" or arm.index.store.has("dense", arm.index.fingerprint(need)):
-                continue
-            vectors = arm.index.spec.vectors(source)
-            if is_endpoint(vectors.encoder.name):
-                continue
-            encoder = arm.index.part(f"encoder:{source}".rstrip(":"))
-            texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
-            missing = encoder.missing(texts) if isinstance(encoder, CachedEncoder) else texts
-            if missing:
-                yield vectors.encoder, encoder, missing
+        with suppress(*FAILURES):
+            for spec, encoder, texts in _missing_of(arm):
+                earlier = found.get(encoder.passage_digest, Missing(spec, encoder, ()))
+                found[encoder.passage_digest] = replace(earlier, texts=tuple(dict.fromkeys((*earlier.texts, *texts))))
+    return list(found.values())
+
+
+def _missing_of(arm: PlannedArm) -> Iterator[tuple[EncoderSpec, CachedEncoder, list[str]]]:
+    for need in sorted(arm.pipeline.needs):
+        kind, _, source = need.partition(":")
+        if kind != "dense" or arm.index.store.has("dense", arm.index.fingerprint(need)):
+            continue
+        vectors = arm.index.spec.vectors(source)
+        if is_endpoint(vectors.encoder.name):
+            continue
+        encoder = arm.index.part(f"encoder:{source}".rstrip(":"))
+        assert isinstance(encoder, CachedEncoder), "a run has caches"
+        if missing := encoder.missing(list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))):
+            yield vectors.encoder, encoder, missing
+
+
+def embed(missing: Sequence[Missing]) -> None:
+    """Put the vectors of missing passages into the cache, with one count for all arms; as `estimate` of failures."""
+    tick = task_ticks("embedding", sum(len(each.texts) for each in missing)) if missing else None
+    for each in missing:
+        with suppress(*FAILURES):
+            for start in range(0, len(each.texts), _BATCH):
+                each.encoder.encode_passages(each.texts[start : start + _BATCH], tick)
 
 
 def _seconds_of_chunk(encoder: Encoder, texts: Sequence[str]) -> float:

@@ -12,6 +12,7 @@ from ragbench.base.errors import ArmsFailed, RagbenchError
 from ragbench.base.files import unusable
 from ragbench.base.foreign import FAILURES
 from ragbench.config.sections import LOCAL
+from ragbench.experiment.estimate import embed
 from ragbench.search.engine import executor
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
 def local(plan: Plan) -> Iterator[Outcome]:
     """Compute the arms in this process, each distinct prefix of their pipelines once."""
     arms, finished = list(plan.arms.values()), set()
+    embed(plan.missing)
     try:
         for outcome in executor.execute(arms, plan.queries):
             finished.add(outcome.arm)

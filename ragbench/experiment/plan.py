@@ -28,6 +28,8 @@ from ragbench.search.engine.executor import Arm
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ragbench.experiment.estimate import Missing
+
 
 @dataclass(frozen=True)
 class PlannedArm(Arm):
@@ -57,7 +59,7 @@ class Plan:
     """Arms by name over the topics of a split; the first arm decides how and where all are measured.
 
     `primary` is the measure of the verdicts. `digest` is the identity of the experiment: the arms, topics and measures,
-    not how or where it runs.
+    not how or where it runs. `missing` are the passages to embed before arms are computed.
     """
 
     command: str
@@ -72,6 +74,7 @@ class Plan:
     results: Path
     digest: str
     started: float = field(default_factory=time.time)
+    missing: Sequence[Missing] = ()
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:

@@ -19,10 +19,11 @@ from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
+from ragbench.config.sections import LOCAL
 from ragbench.evaluation import contexts, diagnosis, latency, leaks, level_runs, measures, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution
-from ragbench.experiment.estimate import estimate
+from ragbench.experiment.estimate import estimate, missing_passages
 from ragbench.experiment.plan import Plan, PlannedArm, Run
 from ragbench.results import comparisons, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
@@ -38,6 +39,8 @@ _LOG = logging.getLogger(__name__)
 
 _LONG = 60.0
 """Seconds of embedding from which the estimate is printed before a run starts."""
+_MANY = 300_000
+"""Chunks from which the page about several machines is named: two hours of embedding on two cores."""
 
 _RUN_FILES = {
     measures.DOCUMENT: measurements.DOCUMENTS,
@@ -65,6 +68,7 @@ def measure_quality(run: Run) -> None:
             arm.index.prepare(arm.pipeline.needs)
             frames[name] = pd.read_parquet(store.arm_path(folder.path, name) / measurements.PER_QUERY)
     remaining = replace(planned, arms={name: arm for name, arm in planned.arms.items() if name not in frames})
+    remaining = replace(remaining, missing=missing_passages(remaining))
     if progress.watched():
         _look_ahead(remaining)
     for outcome in execution.outcomes(remaining):
@@ -88,10 +92,15 @@ def measure_quality(run: Run) -> None:
 
 
 def _look_ahead(remaining: Plan) -> None:
-    """Say how many chunks are to be embedded, where that takes long."""
-    coming = estimate(remaining)
+    """Say how many chunks are to be embedded, where that takes long, and that others could help where they are many."""
+    coming = estimate(remaining.missing)
     if coming.seconds > _LONG:
         _LOG.info(coming.sentence)
+    chunks = max(
+        (arm.index.chunks.n_retrievable for arm in remaining.arms.values() if not arm.pipeline.live), default=0
+    )
+    if chunks >= _MANY and remaining.execution.kind == LOCAL:
+        _LOG.info(f"{chunks:,} chunks: docs/cluster.md shows how several machines share the work (execution=dask)")
 
 
 def write_judgments(planned: Plan, folder: RunFolder) -> None:
@@ -246,6 +255,7 @@ def judge(run: Run) -> None:
             "collection": benchmark.collection,
             "questions": benchmark.questions,
             "documents": len(benchmark.documents),
+            "drawn_from": benchmark.drawn_from,
             "topics": benchmark.provenance,
             "version": benchmark.version,
         },

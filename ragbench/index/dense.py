@@ -359,10 +359,15 @@ def dense_part(suffix: str) -> StoredPart[DenseIndex]:
 
     def build(folder: Path, index: Index) -> dict[str, Any]:
         table, spec = index.chunks, index.spec.vectors(source)
-        tick = progress.task_ticks("embedding", table.n_retrievable)
+        tick = cache(lambda: progress.task_ticks("embedding", table.n_retrievable))
+
+        def report(n: int) -> None:
+            if n < table.n_retrievable:  # else the cache has all
+                tick()(n)
+
         encoder = index.part(f"encoder{suffix}")
         origins_before = Counter(getattr(encoder, "origins", ()))
-        build_dense(folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), tick))
+        build_dense(folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), report))
         numerics = {"here": getattr(encoder, "numerics", "")}
         if (counts := Counter(getattr(encoder, "origins", ())) - origins_before)["shipped"]:
             numerics["shipped"] = encoder.shipped.numerics

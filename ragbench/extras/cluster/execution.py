@@ -16,10 +16,8 @@ from ragbench.base import progress
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.foreign import FAILURES
 from ragbench.base.formatting import counted
-from ragbench.experiment.estimate import missing_passages
 from ragbench.experiment.execution import failed, local
 from ragbench.extras.cluster import worker
-from ragbench.models.cache import CachedEncoder
 from ragbench.models.functions import is_endpoint
 from ragbench.models.parallel import threads_for
 from ragbench.search.engine.executor import in_tree_order, prefix_keys
@@ -27,6 +25,7 @@ from ragbench.search.engine.executor import in_tree_order, prefix_keys
 if TYPE_CHECKING:
     from ragbench.config.sections import ExecutionSpec
     from ragbench.experiment.plan import Plan, PlannedArm
+    from ragbench.models.cache import CachedEncoder
     from ragbench.search.engine.executor import Outcome
 
 _LOG = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
     if arms:
         with _cluster(plan.execution) as (client, own):
             agreed = _agreed(client, list(arms.values()), own)
-            _embed(client, agreed, replace(plan, arms=arms))
+            _embed(client, agreed, plan)
             for name, result in _computed(client, agreed, plan, arms):
                 done.add(name)
                 if isinstance(result, BaseException):
@@ -56,7 +55,7 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
                 else:
                     yield result
     if left := {name: arm for name, arm in plan.arms.items() if name not in done}:
-        yield from local(replace(plan, arms=left))
+        yield from local(replace(plan, arms=left, missing=()))
     if errors:
         raise failed(plan, errors) from next(iter(errors.values()))
 
@@ -123,15 +122,11 @@ def _embed(client: Any, agreed: worker.RunTerms, plan: Plan) -> None:
     """Fill the cache of this machine with the vectors that it lacks; those of failed shards are left to the build."""
     from distributed import as_completed
 
-    shards: dict[Any, tuple[CachedEncoder, list[str]]] = {}
-    given: set[tuple[str, str]] = set()
-    for spec, encoder, missing in missing_passages(plan):
-        texts = [text for text in missing if (encoder.passage_digest, text) not in given]
-        given.update((encoder.passage_digest, text) for text in texts)
-        assert isinstance(encoder, CachedEncoder), "a run has caches"
-        for start in range(0, len(texts), _SHARD):
-            shard = texts[start : start + _SHARD]
-            shards[client.submit(worker.embed, agreed, spec, shard, pure=False)] = encoder, shard
+    shards: dict[Any, tuple[CachedEncoder, tuple[str, ...]]] = {}
+    for each in plan.missing:
+        for start in range(0, len(each.texts), _SHARD):
+            shard = each.texts[start : start + _SHARD]
+            shards[client.submit(worker.embed, agreed, each.spec, shard, pure=False)] = each.encoder, shard
     if not shards:
         return
     tick = progress.task_ticks("embedding", sum(len(shard) for _, shard in shards.values()))

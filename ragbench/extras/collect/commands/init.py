@@ -141,7 +141,7 @@ def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool)
 def _expected(arguments: argparse.Namespace) -> str:
     """How long a run of the written project embeds, in words; empty where nothing is to be embedded or it fails."""
     from ragbench.config import composition
-    from ragbench.experiment.estimate import estimate
+    from ragbench.experiment.estimate import estimate, missing_passages
     from ragbench.experiment.plan import surveyed
     from ragbench.workbench import Experiment
 
@@ -151,7 +151,8 @@ def _expected(arguments: argparse.Namespace) -> str:
             if not settings:
                 return ""
             experiment = Experiment(tuple(settings))
-            expected = estimate(surveyed(experiment.settings_to_measure, experiment.benchmark, experiment.command))
+            plan = surveyed(experiment.settings_to_measure, experiment.benchmark, experiment.command)
+            expected = estimate(missing_passages(plan))
             return expected.sentence if expected.chunks else ""
     except RagbenchError as error:
         _LOG.warning(f"the run time cannot be estimated: {error}")
