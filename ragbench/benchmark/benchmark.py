@@ -77,6 +77,7 @@ class Benchmark:
         version: Conventions of the source, such as the meaning of grades.
         quotes: Passages that answer queries; the documents and sections that contain them are judged as well.
         notes: Sentences on what was excluded from the documents, by kind, and how names of answers were understood.
+        drawn_from: The number of documents of which these are a part, for a preliminary verdict; None if they are all.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Benchmark:
     version: str = ""
     quotes: tuple[Quote, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    drawn_from: int | None = None
     _read: tuple[Mapping[str, Any], tuple[Any, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ragbench.base import registry
-from ragbench.base.bounds import Natural, Refused, Validated, check_field, shown
+from ragbench.base.bounds import Count, Natural, Refused, Validated, check_field, shown
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.options import option
@@ -33,6 +33,9 @@ class DataSpec(Validated):
     """What every kind of data has next to the parameters of its loader."""
 
     resplit: Natural | None = None  # random seed of a new train-test split, stratified by type and area
+    # documents that a run measures first, for a preliminary verdict: off, a number, or auto, which takes as many as
+    # embed in about two minutes if all take more than twice as long
+    sample: Literal["off", "auto"] | Count = "auto"
 
 
 def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
@@ -166,7 +169,8 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
     known = registry.names("loader")
     if not isinstance(name, str) or name not in known:
         raise ConfigError(f"data.loader must be one of {', '.join(known)}, got {shown(name)}")
-    seed = build(DataSpec, {"resplit": options.pop("resplit", None)}, "data").resplit
+    of_all = {field.name: options.pop(field.name) for field in fields(DataSpec) if field.name in options}
+    seed = build(DataSpec, of_all, "data").resplit
     loader: Callable[..., Benchmark] = registry.load("loader", name, "data.loader")
     parameters = _parameters(loader)
     for key in options:

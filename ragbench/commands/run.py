@@ -20,6 +20,9 @@ DESCRIPTION = """Measure one configuration on a benchmark, or with -m every comb
 Without a preset or an option it compares the baseline with the recommended search and reports whether the gain is
 significant; inside a project (`ragbench init`) it measures the arms that ragbench.yaml lists.
 
+If all documents take more than about four minutes to embed, it first prints a preliminary verdict on a part of them
+(data.sample); Ctrl-C stops before the whole.
+
 By default it uses the test queries. With -m it uses the training queries, or all queries if there are fewer than 100.
 Only the first comparison on a set of queries can end in adopt. Later comparisons on them are exploratory: use --confirm
 to test the arm that you choose on unused queries."""

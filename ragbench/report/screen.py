@@ -31,6 +31,11 @@ _LABEL = 10
 _NAME = 19
 """Characters of a name in one line; longer names continue in the next line."""
 
+_BIAS = (
+    "A part of the pages has fewer wrong answers: all values are higher than on the whole, and effects can differ, "
+    "in favour of dense retrieval because the part was chosen with lexical retrieval."
+)
+
 
 def show(results: Measurements) -> None:
     """Print the screen."""
@@ -42,7 +47,8 @@ def show(results: Measurements) -> None:
     lines = _pair(results)
     if not lines:
         console.print(table(results))
-    for line in lines or _below(results):
+    bias = _wrapped(_BIAS) if results.preliminary else []
+    for line in [*(lines or _below(results)), *bias]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -87,7 +93,8 @@ def _pair(results: Measurements) -> list[str]:
     lines += _recalls(results)
     busy = bool(arms.disturbed(results.record))
     lines += _wrapped(f"{'latency':<{_LABEL}}{_latency(results, row, busy)}", _LABEL)
-    lines += _wrapped(f"{'verdict':<{_LABEL}}{row['verdict']}: {_sentence(results, row, busy)}", _LABEL)
+    early = "preliminary " if results.preliminary else ""
+    lines += _wrapped(f"{'verdict':<{_LABEL}}{early}{row['verdict']}: {_sentence(results, row, busy)}", _LABEL)
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
         lines += [
             f"{'predicted':<{_LABEL}}{with_interval(prediction.effect, prediction.low, prediction.high)} "
@@ -184,7 +191,8 @@ def _title(results: Measurements) -> str:
     size = f"{record['topics']} {origin}" if of_one_kind else counted(record["topics"], "query")
     of_split = f"all {size}" if record["split"] == "all" else f"{record['split']} split, {size}"
     shown = of_split if of_one_kind else results.title_with_origin(of_split)
-    return f"{results.primary} on {record['benchmark']['name']} ({shown})"
+    part = f", {results.preliminary}" if results.preliminary else ""
+    return f"{results.primary} on {record['benchmark']['name']} ({shown}){part}"
 
 
 def _below(results: Measurements) -> list[str]:

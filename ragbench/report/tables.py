@@ -32,6 +32,8 @@ _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 def show(results: Measurements) -> None:
     """Print measures overall and by query type, and service times."""
     titled = results.title_with_origin
+    if results.preliminary:
+        print_text(results.preliminary)
     quality = _with_latency(results, results.summary(("split",)))
     forms = {ARMS[name].title: form for name, form in ARMS.forms.items()}
     visible = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, LEAKS, *ANSWERED, *forms])

@@ -59,8 +59,10 @@ def names_data(overrides: Sequence[str]) -> bool:
 
 
 def _without_judgments(node: Any) -> Any:
-    """The settings of data without those of judgments, to which judgments may be added."""
-    return {key: value for key, value in node.items() if key != "qrels"} if isinstance(node, Mapping) else node
+    """The settings of data without those of judgments, to which some may be added, and of a preliminary verdict."""
+    if not isinstance(node, Mapping):
+        return node
+    return {key: value for key, value in node.items() if key not in ("qrels", "sample")}
 
 
 def require_same(first: Measurements, second: Measurements) -> None:

@@ -113,6 +113,14 @@ class Measurements:
         return self.config(self.arms[0])
 
     @property
+    def preliminary(self) -> str:
+        """`preliminary, on 900 of 2,809 pages` for a run on a part of a collection, else empty."""
+        benchmark = self.record["benchmark"]
+        if not (whole := benchmark.get("drawn_from")):
+            return ""
+        return f"preliminary, on {benchmark['documents']:,} of {whole:,} pages"
+
+    @property
     def primary(self) -> str:
         """The document measure of the verdicts."""
         return self.settings(self.arms[0]).primary

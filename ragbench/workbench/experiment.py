@@ -268,6 +268,9 @@ class Experiment:
             _LOG.warning(f"{len(warnings) - _WARNINGS} more about the data: ragbench data check shows them all")
         if self.explores:
             _LOG.info(_exploring_sentence(self.benchmark, self.settings_to_measure[0].split))
+        if show is not None and (first := self.preliminary()):
+            show(first)
+            _LOG.info("measuring the whole collection now; Ctrl-C stops, and the same command continues")
         measured = run(
             self.settings_to_measure,
             self.benchmark,
@@ -278,6 +281,32 @@ class Experiment:
         if measured.without_answers:
             _LOG.warning(measured.without_answers)
         return dataclasses.replace(Results.of(measured, self.given), held=self.held)
+
+    def preliminary(self) -> Results | None:
+        """Measure quality on a part of the documents (`data.sample`), with the same queries, and write those results.
+
+        Returns:
+            The results, which cannot be exported; None if `data.sample` is off, or auto and the whole does not take
+            much longer.
+        """
+        from ragbench.experiment import plan
+        from ragbench.experiment.preliminary import AUTO, draw
+        from ragbench.experiment.run import run
+
+        settings, sample = self.settings_to_measure, self.settings[0].config["data"].get("sample", AUTO)
+        builder = ArmBuilder.of(settings[0], self.benchmark)
+        part = draw(plan.plan(settings, self.command, builder, self.only), sample, settings[0].config["seed"])
+        if part is None:
+            return None
+        changes = {
+            "latency.enabled": False,
+            "paths.results": str(settings[0].results / "preliminary"),
+            "paths.index": str(settings[0].index_folder),
+            "paths.cache": str(settings[0].cache_folder),
+        }
+        recorded = [composition.recorder(part)(arm).with_values(changes) for arm in settings]
+        measured = run(recorded, part, command=self.command, only=self.only, conclude=self._write_verdicts)
+        return Results.of(measured, part)
 
     def remeasure_latency(self, folder: Path, show: Callable[[Results], None] | None = None) -> Results:
         """The results of a finished run of these arms with latency re-measured: a run of its own."""
@@ -301,12 +330,15 @@ class Experiment:
         return results
 
     def _conclude(self, measured: Measurements, show: Callable[[Results], None] | None) -> None:
+        self._write_verdicts(measured)
+        if show is not None:
+            show(Results.of(measured, self.given))
+
+    def _write_verdicts(self, measured: Measurements) -> None:
         if self.ablation:
             ablate.conclude(self.ablation, measured)
         else:
             verdicts.against_first(measured)
-        if show is not None:
-            show(Results.of(measured, self.given))
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
         """Search with one query and explain each hit.
