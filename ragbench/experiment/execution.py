@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Protocol
 
 from ragbench.base import registry
 from ragbench.base.errors import ArmsFailed, RagbenchError
@@ -16,8 +17,10 @@ from ragbench.experiment.estimate import embed
 from ragbench.search.engine import executor
 
 if TYPE_CHECKING:
+    from ragbench.base.types import Query
+    from ragbench.config.sections import ExecutionSpec
     from ragbench.experiment.plan import Plan
-    from ragbench.search.engine.executor import Outcome
+    from ragbench.search.engine.executor import Arm, Outcome
 
 _LOG = logging.getLogger(__name__)
 
@@ -26,6 +29,24 @@ Execution = Callable[["Plan"], Iterator["Outcome"]]
 
 An arm that fails must not stop the others: `failed` gives the error to raise after the last outcome.
 """
+
+
+class Workers(Protocol):
+    """Other processes that compute groups of arms over the same queries."""
+
+    def submit(self, arms: Sequence[Arm]) -> None:
+        """Let one of them compute arms."""
+
+    def __iter__(self) -> Iterator[tuple[Sequence[Arm], Mapping[str, Outcome | BaseException]]]:
+        """Each group with outcomes or errors by name, when it is ready; none of an arm that was lost."""
+
+
+def workers(
+    spec: ExecutionSpec, arms: Sequence[Arm], queries: Sequence[Query]
+) -> AbstractContextManager[Workers | None]:
+    """The workers of an execution, for arms such as these, or None: the hook `NAME_workers` makes them."""
+    make = registry.find("hook", f"{spec.kind}_workers")
+    return make(spec, arms, queries) if make else nullcontext()
 
 
 def outcomes(plan: Plan) -> Iterator[Outcome]:

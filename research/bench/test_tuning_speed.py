@@ -59,7 +59,7 @@ def test_trials_that_share_stages_against_trials_alone(benchmark, prepared, tmp_
     def search(name: str, seen: TrainingValues) -> list[study.Trial]:
         wanted = StudySpec(name, None, TRIALS)
         opened = study.open_study(study.open_storage(tmp_path / name), wanted, rules)
-        study.optimise(opened, wanted, rules, seen)
+        study.optimise([study.Search(opened, wanted, rules)], seen)
         return study.trials_of(opened, rules.space)
 
     tried = search("warm", values)  # fills the caches of models

@@ -7,9 +7,10 @@ Vectors go to the cache of this machine, which builds each artefact and sends it
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress
@@ -23,10 +24,12 @@ from ragbench.models.parallel import threads_for
 from ragbench.search.engine.executor import in_tree_order, prefix_keys
 
 if TYPE_CHECKING:
+    from ragbench.base.types import Query
     from ragbench.config.sections import ExecutionSpec
     from ragbench.experiment.plan import Plan, PlannedArm
+    from ragbench.index.artefacts import Artefact
     from ragbench.models.cache import CachedEncoder
-    from ragbench.search.engine.executor import Outcome
+    from ragbench.search.engine.executor import Arm, Outcome
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
         with _cluster(plan.execution) as (client, own):
             agreed = _agreed(client, list(arms.values()), own)
             _embed(client, agreed, plan)
-            for name, result in _computed(client, agreed, plan, arms):
+            for name, result in _computed(DaskWorkers(client, agreed, plan.queries), arms):
                 done.add(name)
                 if isinstance(result, BaseException):
                     errors[name] = result
@@ -74,12 +77,10 @@ def _cluster(spec: ExecutionSpec) -> Iterator[tuple[Any, bool]]:
         except ValueError:
             pass
         # TLS: otherwise other users of this machine could send it code.
-        with (
-            LocalCluster(
-                n_workers=spec.workers, threads_per_worker=1, dashboard_address=None, security=True
-            ) as cluster,
-            Client(cluster) as client,
-        ):
+        here = LocalCluster(spec.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", security=True)
+        with here as cluster, Client(cluster) as client:
+            bokeh = "" if find_spec("bokeh") else ", which needs the package bokeh"
+            _LOG.info(f"dashboard of the cluster: {client.dashboard_link}{bokeh}")
             yield client, True
         return
     where = {"scheduler_file": spec.address} if spec.address.endswith(".json") else {"address": spec.address}
@@ -92,11 +93,11 @@ def _cluster(spec: ExecutionSpec) -> Iterator[tuple[Any, bool]]:
             "`dask scheduler` and `dask worker ADDRESS`"
         ) from None
     with client:
-        _LOG.info(f"the dashboard of the cluster is {client.dashboard_link}")
+        _LOG.info(f"dashboard of the cluster: {client.dashboard_link}")
         yield client, False
 
 
-def _agreed(client: Any, arms: Sequence[PlannedArm], own: bool) -> worker.RunTerms:
+def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
     """What the workers must have. Raises ConfigError for a worker with something else."""
     needs = [(arm.index.spec, *need.partition(":")[::2]) for arm in arms for need in sorted(arm.pipeline.needs)]
     specs = [spec.vectors(source).encoder for spec, kind, source in needs if kind == "encoder" or kind == "dense"]
@@ -137,12 +138,69 @@ def _embed(client: Any, agreed: worker.RunTerms, plan: Plan) -> None:
         tick(len(shard))
 
 
-def _computed(
-    client: Any, agreed: worker.RunTerms, plan: Plan, arms: dict[str, PlannedArm]
-) -> Iterator[tuple[str, Outcome | BaseException]]:
-    """The outcome or the error of each arm; none for those that the cluster lost."""
-    from distributed import as_completed
+class DaskWorkers:
+    """Computes groups of arms over `queries`; more may be submitted while results are taken."""
 
+    def __init__(self, client: Any, agreed: worker.RunTerms, queries: Sequence[Query]) -> None:
+        from distributed import as_completed
+
+        self._client, self._agreed = client, agreed
+        self._queries = client.scatter(tuple(queries), hash=False)
+        self._running: dict[Any, Sequence[Arm]] = {}
+        self._finished = as_completed()
+        self._sent: dict[tuple[str, str], Any] = {}
+        self._known: set[tuple[str, str]] = set()
+
+    def __len__(self) -> int:
+        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def submit(self, arms: Sequence[Arm]) -> None:
+        """Let a worker compute arms one after another; their indexes are built here first."""
+        for arm in arms:
+            arm.index.prepare(arm.pipeline.needs)
+        artefacts = {(each.kind, each.fingerprint): each for arm in arms for each in _artefacts(arm)}
+        self._send(artefacts)
+        files = {name: future for name, future in self._sent.items() if name in artefacts}
+        works = [_work(arm) for arm in arms]
+        future = self._client.submit(worker.compute, self._agreed, works, self._queries, files, pure=False)
+        self._running[future] = arms
+        self._finished.add(future)
+
+    def __iter__(self) -> Iterator[tuple[Sequence[Arm], Mapping[str, Outcome | BaseException]]]:
+        """Each group with outcomes or errors by name, as it is ready; those that the cluster lost have none."""
+        for future in self._finished:
+            arms = self._running.pop(future)
+            if future.status == "finished":
+                yield arms, future.result()
+            elif isinstance(reason := future.exception(), RagbenchError):
+                yield arms, {arm.name: reason for arm in arms}
+            else:
+                _LOG.warning(f"the cluster lost {counted(len(arms), 'arm')} ({reason!r}): computed here")
+                yield arms, {}
+
+    def _send(self, artefacts: Mapping[tuple[str, str], Artefact]) -> None:
+        """Copy the artefacts that a worker lacks to every worker, once."""
+        new = [name for name in artefacts if name not in self._known]
+        self._known.update(new)
+        on_workers = self._client.run(worker.lacks, self._agreed, new).values() if new else ()
+        lacking = {name for names in on_workers for name in names}
+        for name in lacking:
+            packed = [worker.packed(artefacts[name])]
+            self._sent[name] = self._client.scatter(packed, broadcast=True, hash=False)[0]
+        if lacking:
+            size = sum(artefacts[name].size_bytes for name in lacking)
+            _LOG.info(f"sent {counted(len(lacking), 'artefact')} of {size / 2**20:,.1f} MiB to every worker")
+
+
+@contextmanager
+def workers(spec: ExecutionSpec, arms: Sequence[Arm], queries: Sequence[Query]) -> Iterator[DaskWorkers]:
+    """The workers of a cluster for arms such as these. Raises ConfigError as `outcomes`."""
+    with _cluster(spec) as (client, own):
+        yield DaskWorkers(client, _agreed(client, arms, own), queries)
+
+
+def _computed(pool: DaskWorkers, arms: Mapping[str, PlannedArm]) -> Iterator[tuple[str, Outcome | BaseException]]:
+    """The outcome or the error of each arm; none for those that the cluster lost."""
     ready: list[PlannedArm] = []
     for arm in arms.values():
         try:
@@ -151,38 +209,19 @@ def _computed(
         except FAILURES as error:
             yield arm.name, error
     ordered = in_tree_order(ready, {arm.name: prefix_keys(arm) for arm in ready})
-    sent = _sent(client, agreed, ordered)
-    size = -(-len(ordered) // (_GROUPS * len(client.scheduler_info(n_workers=-1)["workers"])))
-    tasks: dict[Any, list[PlannedArm]] = {}
+    size = -(-len(ordered) // (_GROUPS * len(pool)))
     for start in range(0, len(ordered), size or 1):
-        group = ordered[start : start + size]
-        works = [_work(arm) for arm in group]
-        read = {(each.kind, each.fingerprint) for arm in group for each in arm.artefacts}
-        files = {name: future for name, future in sent.items() if name in read}
-        tasks[client.submit(worker.compute, agreed, works, list(plan.queries), files, pure=False)] = group
+        pool.submit(ordered[start : start + size])
     tick = progress.task_ticks("computing arms", len(ordered))
-    for future in as_completed(list(tasks)):
-        group = tasks.pop(future)
-        if future.status == "finished":
-            yield from future.result().items()
-        elif isinstance(reason := future.exception(), RagbenchError):
-            yield from ((arm.name, reason) for arm in group)
-        else:
-            _LOG.warning(f"the cluster lost {counted(len(group), 'arm')} ({reason!r}): computed here")
+    for group, results in pool:
+        yield from results.items()
         tick(len(group))
 
 
-def _work(arm: PlannedArm) -> worker.Work:
+def _artefacts(arm: Arm) -> list[Artefact]:
+    return arm.index.artefacts(arm.pipeline.needs)
+
+
+def _work(arm: Arm) -> worker.Work:
     index = arm.index
     return worker.Work(arm.name, arm.pipeline, index.spec, index.collection, index.times())
-
-
-def _sent(client: Any, agreed: worker.RunTerms, arms: Sequence[PlannedArm]) -> dict[tuple[str, str], Any]:
-    """Copies of the artefacts that a worker lacks, on every worker."""
-    artefacts = {(each.kind, each.fingerprint): each for arm in arms for each in arm.artefacts}
-    lacking = {name for names in client.run(worker.lacks, agreed, list(artefacts)).values() for name in names}
-    sent = {name: client.scatter([worker.packed(artefacts[name])], broadcast=True, hash=False)[0] for name in lacking}
-    if sent:
-        size = sum(artefacts[name].size_bytes for name in sent)
-        _LOG.info(f"sent {counted(len(sent), 'artefact')} of {size / 2**20:,.1f} MiB to every worker")
-    return sent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,7 @@ def compute(
     store = ArtefactStore(agreed.places()[0])
     for (kind, fingerprint), files in artefacts.items():
         _keep(store, kind, fingerprint, files)
-    session, results = Session(queries), dict[str, Outcome | BaseException]()
+    session, results = _session(tuple(queries)), dict[str, Outcome | BaseException]()
     for work in works:
         models, opened = _models(agreed), _opened(agreed)
         try:
@@ -173,6 +173,12 @@ def _check(agreed: RunTerms) -> None:
 @cache
 def _models(agreed: RunTerms) -> Models:
     return Models(cache=agreed.places()[1], threads=agreed.threads, shipped=agreed.shipped)
+
+
+@lru_cache(1)
+def _session(queries: tuple[Query, ...]) -> Session:
+    """What arms of this process share: groups of a run, and trials of a search, follow one another."""
+    return Session(queries)
 
 
 @cache

@@ -24,7 +24,7 @@ from ragbench.evaluation.level_runs import document_run
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, evaluate, metric_name
 from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values, spec_of
 from ragbench.index.index import Index
-from ragbench.search.engine.executor import Arm, Session
+from ragbench.search.engine.executor import Arm, Outcome, Session
 
 P95 = "p95_ms"
 PerQuery = Mapping[str, Mapping[str, float]]
@@ -134,15 +134,22 @@ class TrainingValues:
 
     def __call__(self, values: Values) -> PerQuery:
         """Every measure for every training query it applies to."""
-        arm, key = self.arm(values), self.identity(values)
-        if key not in self._seen:
-            run = document_run(self._session.outcome(arm).final, arm.index.chunks)
-            frame = evaluate(run, self.benchmark.document_qrels, self._measures)
-            self._seen[key] = {
-                str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
-                for measure, rows in frame.groupby("measure")
-            }
-        return self._seen[key]
+        if not self.knows(values):
+            self.keep(values, self._session.outcome(self.arm(values)))
+        return self._seen[self.identity(values)]
+
+    def knows(self, values: Values) -> bool:
+        """Whether these values, or others that give the same pipeline, were measured before."""
+        return self.identity(values) in self._seen
+
+    def keep(self, values: Values, outcome: Outcome) -> None:
+        """Measure what the arm of these values found, here or elsewhere."""
+        run = document_run(outcome.final, self.arm(values).index.chunks)
+        frame = evaluate(run, self.benchmark.document_qrels, self._measures)
+        self._seen[self.identity(values)] = {
+            str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
+            for measure, rows in frame.groupby("measure")
+        }
 
     def passages(self, values: Values) -> Mapping[str, float]:
         """nDCG@10 of passages as they are returned, by query; empty where no passage is judged."""

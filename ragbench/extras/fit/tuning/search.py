@@ -32,6 +32,7 @@ from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
+from ragbench.experiment import execution
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import (
     P95,
@@ -365,10 +366,12 @@ def _search_all(rules: Rules, searches: Sequence[StudySpec], values: TrainingVal
     except Timeout:
         raise ResultsError(f"another process runs the search in {folder}: wait until it has ended") from None
     try:
-        storage, studies = study.open_storage(folder / _JOURNAL), {}
-        for search in searches:
-            studies[search.name] = study.open_study(storage, search, rules)
-            study.optimise(studies[search.name], search, rules, values)
-        return studies
+        storage = study.open_storage(folder / _JOURNAL)
+        opened = [study.Search(study.open_study(storage, spec, rules), spec, rules) for spec in searches]
+        queries = [topic.query() for topic in values.benchmark.topics]
+        starts = [values.arm(rules.space.configured(start)) for start in rules.space.starts]
+        with execution.workers(rules.space.base.execution, starts, queries) as workers:
+            study.optimise(opened, values, workers)
+        return {search.spec.name: search.study for search in opened}
     finally:
         lock.release()

@@ -21,6 +21,7 @@ from optuna.trial import FixedTrial, FrozenTrial, TrialState
 
 from ragbench.base.errors import ResultsError
 from ragbench.base.progress import report
+from ragbench.experiment.execution import Workers
 from ragbench.extras.fit.tuning.objective import P95, LatencyEstimate, Objective, TrainingValues, mean
 from ragbench.extras.fit.tuning.space import Space, Values
 
@@ -144,23 +145,68 @@ def _starts(space: Space) -> Iterator[dict[str, Any]]:
             yield {key: int(value) if key in integers else value for key, value in values.items()}
 
 
-def optimise(study: optuna.Study, search: StudySpec, rules: Rules, values: TrainingValues) -> None:
-    """Run trials until the study has enough."""
-    while (completed := len(_finished(study))) < search.trials:
-        report(f"search over {search.name}", completed, search.trials)
+@dataclass(frozen=True)
+class Search:
+    """A search over its study: a trial is drawn after the one before has ended."""
+
+    study: optuna.Study
+    spec: StudySpec
+    rules: Rules
+
+    def ask(self) -> tuple[optuna.Trial, Values] | None:
+        """The next trial and its values; None when the study has enough."""
+        completed = len(_finished(self.study))
+        report(f"search over {self.spec.name}", completed, self.spec.trials)
+        if completed >= self.spec.trials:
+            return None
         with quiet():
-            study.sampler = _make_sampler(rules.sampler, rules.seed + completed)
-            trial = study.ask()
-            tried = rules.space.suggest(trial)
-        outcome = rules.judge(values, tried, search.qids)
+            self.study.sampler = _make_sampler(self.rules.sampler, self.rules.seed + completed)
+            trial = self.study.ask()
+            return trial, self.rules.space.suggest(trial)
+
+    def tell(self, trial: optuna.Trial, tried: Values, values: TrainingValues) -> None:
+        """Finish a trial; values that are not known are computed here."""
+        rules = self.rules
+        outcome = rules.judge(values, tried, self.spec.qids)
         if rules.cost is not None:
             guess = rules.cost(tried)
             trial.set_user_attr(P95, guess)
             if rules.p95_ms is not None:
                 trial.set_constraint(P95, guess - rules.p95_ms)
         with quiet():
-            study.tell(trial, list(outcome))
-    report(f"search over {search.name}", search.trials, search.trials)
+            self.study.tell(trial, list(outcome))
+
+
+def optimise(searches: Sequence[Search], values: TrainingValues, workers: Workers | None = None) -> None:
+    """Run trials until every study has enough: those of a study one after another, of several at once on `workers`.
+
+    Which trials a study has does not depend on others, nor on where they are computed.
+    """
+    waiting: dict[str, list[tuple[Search, optuna.Trial, Values]]] = {}
+
+    def advance(search: Search) -> None:
+        while (asked := search.ask()) is not None:
+            trial, tried = asked
+            if workers is None or values.knows(tried):
+                search.tell(trial, tried, values)
+                continue
+            key = values.identity(tried)
+            if key not in waiting:
+                workers.submit([values.arm(tried, key)])
+            waiting.setdefault(key, []).append((search, trial, tried))
+            return
+
+    for search in searches:
+        advance(search)
+    for (arm,), results in workers or ():
+        trials = waiting.pop(arm.name)
+        if isinstance(result := results.get(arm.name), BaseException):
+            raise result
+        if result is not None:
+            values.keep(trials[0][2], result)
+        for search, trial, tried in trials:
+            search.tell(trial, tried, values)
+            advance(search)
 
 
 def _finished(study: optuna.Study) -> list[FrozenTrial]:

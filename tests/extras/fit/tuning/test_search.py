@@ -248,3 +248,22 @@ def ended_trials(results: Path) -> int:
 def test_search_refuses_a_folder_that_another_process_uses(settings_of, opposed, tuned) -> None:
     with FileLock(tuned.folder / ".lock"), pytest.raises(ResultsError, match="another process"):
         search(settings_of, opposed, tuned.base.results, "tune.trials=15", "tune.folds=3")
+
+
+@pytest.mark.slow
+def test_search_by_two_workers_has_the_trials_of_one_process(
+    settings_of, opposed, tuned, tmp_path: Path, caplog
+) -> None:
+    caplog.set_level("INFO", "ragbench")
+
+    def rows(searched: Tuned) -> dict[str, list[tuple[object, ...]]]:
+        by_search = searched.trials.items()
+        return {name: [(t.number, t.values, t.objectives) for t in trials] for name, trials in by_search}
+
+    by_workers = search(settings_of, opposed, tmp_path, "tune.trials=15", "tune.folds=3", "execution=dask")
+    assert rows(by_workers) == rows(tuned)
+    assert any(message.startswith("dashboard of the cluster: http://127.0.0.1:") for message in caplog.messages)
+    assert any("computing with 2 Dask workers" in message for message in caplog.messages)
+    assert not any("computed here" in message for message in caplog.messages)
+    assert [fold.pairs for fold in by_workers.folds] == [fold.pairs for fold in tuned.folds]
+    assert by_workers.folder.name == tuned.folder.name  # either continues what the other began

@@ -39,7 +39,7 @@ def searched(path: Path, made: Rules, n: int, stop: int | None = None, qids=froz
     for trials in (stop, n):
         if trials is not None:
             opened = study.open_study(study.open_storage(path), search, made)
-            study.optimise(opened, StudySpec("all", qids, trials), made, values)
+            study.optimise([study.Search(opened, StudySpec("all", qids, trials), made)], values)
     return study.trials_of(opened, SPACE)
 
 
@@ -109,7 +109,7 @@ def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
     made = rules("random")
     search = StudySpec("all", None, 60)
     opened = study.open_study(study.open_storage(tmp_path / "journal.log"), search, made)
-    study.optimise(opened, search, made, values)
+    study.optimise([study.Search(opened, search, made)], values)
     shares = study.importances(opened, made)["ndcg_at_10"]
     assert next(iter(shares)) == "s.x" and shares["s.x"] > 0.5
     assert sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
@@ -131,9 +131,9 @@ def test_search_tries_an_interrupted_trial_again(sampler: str, stopped_at: int, 
     search = StudySpec("all", None, 30)
     opened = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules(sampler))
     with pytest.raises(KeyboardInterrupt):
-        study.optimise(opened, search, rules(sampler), interrupted)
+        study.optimise([study.Search(opened, search, rules(sampler))], interrupted)
     again = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules(sampler))
-    study.optimise(again, search, rules(sampler), values)
+    study.optimise([study.Search(again, search, rules(sampler))], values)
     whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
     assert [(t.values, t.objectives) for t in study.trials_of(again, SPACE)] == [
         (t.values, t.objectives) for t in whole
