@@ -16,7 +16,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import combinations, compress, product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,9 +45,13 @@ _MOST_ARMS = 1024
 
 @dataclass(frozen=True)
 class Design(ABC):
-    """Factors (kept in natural order: p2 before p10), the arms to run, and the contrasts between them."""
+    """Factors (kept in natural order: p2 before p10), the arms to run, and the contrasts between them.
+
+    `whole` is the name of the arm with all factors on.
+    """
 
     factors: tuple[str, ...]
+    whole: str = field(default="all", kw_only=True)
     name: ClassVar[str]
     min_factors: ClassVar[int] = 1
 
@@ -78,12 +82,12 @@ class Design(ABC):
         return {self.arm(on): {factor: factor in on for factor in self.factors} for on in self.coalitions()}
 
     def arm(self, on: Collection[str]) -> str:
-        """The name of the arm with these factors on: `none`, `p1+p6`, `all-p3`, `all`."""
+        """The name of the arm with these factors on: `none`, `p1+p6`, `all-p3`, `all`; or `phase1-p2`, `phase1`."""
         off = [factor for factor in self.factors if factor not in on]
         if not off:
-            return "all"
+            return self.whole
         if len(off) < len(on):
-            return "-".join(["all", *off])
+            return "-".join([self.whole, *off])
         return "+".join(factor for factor in self.factors if factor in on) or "none"
 
     def standard_errors(self, values: _Values) -> Mapping[str, float]:
@@ -261,7 +265,7 @@ def _design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
     """The design of this name; `options` are its own parameters, such as `orders`."""
     if name not in _DESIGNS:
         raise ConfigError(f"design '{name}' is unknown; choose one of {', '.join(_DESIGNS)}")
-    allowed = [field.name for field in fields(_DESIGNS[name]) if field.name != "factors"]
+    allowed = [field.name for field in fields(_DESIGNS[name]) if field.name not in ("factors", "whole")]
     if unknown := [option for option in options if option not in allowed]:
         raise ConfigError(f"design={name} has no option '{unknown[0]}'; it has {', '.join(allowed) or 'none'}")
     return _DESIGNS[name](tuple(factors), **options)
@@ -324,12 +328,19 @@ def plan(
         )
     names = [*switches, *(factor for factor in candidates if factor not in switches)]
     design = _design_named(basics.design, names, **basics.design_options)
+    design = replace(design, whole=_whole(base, names))
     arms = {}
     for arm, states in design.arms().items():
         added = [override for factor, overrides in candidates.items() if states[factor] for override in overrides]
         start = compose([*base.overrides, *added]) if added else base
         arms[arm] = _arm(start, arm, {factor: on for factor, on in states.items() if factor not in candidates}, flipped)
     return Ablation(design, tuple(arms.values()), tuple(notes))
+
+
+def _whole(base: Settings, factors: Sequence[str]) -> str:
+    """The name of the arm with all factors on: that of the base if they are on there, else `all`."""
+    is_base = base.name not in factors and all(_is_on(base.config.get(factor)) for factor in factors)
+    return base.name if is_base else "all"
 
 
 def _needed(missing: MissingInput, switches: Sequence[str]) -> str:

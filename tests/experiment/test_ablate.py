@@ -33,6 +33,13 @@ def planned(*overrides: str, candidates: ablate._Candidates | None = None) -> Ab
     return ablate.plan(base, composition.compose, candidates)
 
 
+def test_ablation_of_a_preset_names_arms_after_it() -> None:
+    kept = planned("exp=phase1", "factors=[p2,p4,p8]")
+    assert [arm.name for arm in kept.settings] == ["phase1", "phase1-p2", "phase1-p4", "phase1-p8"]
+    added = planned("exp=phase1", "factors=[p2,p6]", "design=factorial")  # p6 is off in phase1: another search
+    assert [arm.name for arm in added.settings] == ["none", "p6", "p2", "all"]
+
+
 def stages(settings: Settings) -> set[str]:
     return {name for name, _ in settings.pipeline}
 
