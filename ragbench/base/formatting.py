@@ -17,3 +17,8 @@ def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 query`, `2,044 queries`, `0 topics`."""
     plural = f"{noun[:-1]}ies" if noun[-1] == "y" and noun[-2] not in "aeiou" else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def probability(share: float) -> str:
+    """`0.87`; `> 0.99` above that, because no prediction is certain."""
+    return f"{share:.2f}" if share < 0.995 else "> 0.99"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums
 from ragbench.base.console import SCREEN
-from ragbench.base.formatting import counted, with_interval
+from ragbench.base.formatting import counted, probability, with_interval
 from ragbench.config.names import label
 from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.machine import WAITED
@@ -98,7 +98,7 @@ def _pair(results: Measurements) -> list[str]:
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
         lines += [
             f"{'predicted':<{_LABEL}}{with_interval(prediction.effect, prediction.low, prediction.high)} "
-            f"from other collections, P(gain) = {prediction.better:.2f}"
+            f"from other collections, P(gain): {probability(prediction.better)}"
             for prediction in verdicts.predictions_of_run(results, [arm])
         ]
     return lines
@@ -168,20 +168,23 @@ def table(results: Measurements) -> Table:
     grid.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
     levels = _levels(results)
     alone = len(main) and set(main["cost"]) == {"off"}
-    for name in (*(f"{level}s" for level in levels), "p95", "verdict by quality" if alone else "verdict"):
-        grid.add_column(name, justify="right" if name == "p95" else "left", no_wrap=True)
+    heads = [*(f"{level}s" for level in levels), "p95", "verdict by quality" if alone else "verdict"]
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
+    rows: dict[str, list[str]] = {}
     if by_arm:
         for arm in results.arms:
             row, p95 = judged.get(arm), results.p95_ms(arm)
             cells = [_mean(results, arm, level, row) for level in levels]
-            cells += ["" if p95 is None else f"{p95:.0f} ms", str(row["verdict"]) if row else ""]
-            grid.add_row(Text(arm), *cells)
+            rows[arm] = [*cells, "" if p95 is None else f"{p95:.0f} ms", str(row["verdict"]) if row else ""]
     else:
         for factor, row in judged.items():
             added = "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms"
-            cells = [_change(row, level) for level in levels]
-            grid.add_row(Text(label(factor)), *cells, added, str(row["verdict"]))
+            rows[label(factor)] = [*(_change(row, level) for level in levels), added, str(row["verdict"])]
+    filled = [n for n in range(len(heads)) if any(cells[n] for cells in rows.values())]
+    for n in filled:
+        grid.add_column(heads[n], justify="right" if heads[n] == "p95" else "left", no_wrap=True)
+    for name, cells in rows.items():
+        grid.add_row(Text(name), *(cells[n] for n in filled))
     return grid
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import registry
 from ragbench.base.files import write_text
-from ragbench.base.formatting import counted, with_interval
+from ragbench.base.formatting import counted, probability, with_interval
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import best_arm, table
 from ragbench.evidence.arms import Arms, JudgedContrast
@@ -89,7 +89,7 @@ class Prediction:
         own = f" and your {counted(self.topics, 'query')}" if self.topics else ""
         return (
             f"prediction from {self.known}{self.elsewhere}{own}: {self.arm} {verb} {self.base} with probability "
-            f"{share:.2f} ({numbers} {PRIMARY} on {self.queries})"
+            f"{probability(share)} ({numbers} {PRIMARY} on {self.queries})"
         )
 
 

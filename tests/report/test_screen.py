@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from ragbench.base import console
+from ragbench.base.formatting import probability
 from ragbench.evidence import t_statistic
 from ragbench.report import screen
 from ragbench.results import measurements, verdicts
@@ -192,14 +193,18 @@ def test_screen_shows_a_prediction_in_one_line(
     known = Prediction("new", "base", 30, 0.071, 0.032, 0.109, 0.996, "10 other collections")
     monkeypatch.setattr(screen.verdicts, "predictions_of_run", lambda results, arms: [known])
     actual = measurements.load(write_results(tmp_path / "run", {"base": LOW, "new": [*LOW[:-1], 0.6]}))
-    assert rows(actual, capsys)["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain) = 1.00"
+    assert rows(actual, capsys)["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain): > 0.99"
 
 
 def test_screen_one_arm_names_no_comparison(write_results, tmp_path: Path) -> None:
     """`ragbench compare` needs two arms, and there is no report to open."""
-    assert screen._below(measurements.load(write_results(tmp_path / "run", {"alone": LOW}))) == [
-        "[low high] = 95% CI of the mean"
-    ]
+    alone = measurements.load(write_results(tmp_path / "run", {"alone": LOW}))
+    assert screen._below(alone) == ["[low high] = 95% CI of the mean"]
+    assert "verdict" not in printed(alone, 80), "no column is empty"
+
+
+def test_probability_of_a_prediction_is_never_one() -> None:
+    assert [probability(share) for share in (0.5, 0.994, 0.9951, 1.0)] == ["0.50", "0.99", "> 0.99", "> 0.99"]
 
 
 def test_screen_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:
