@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
+_SHOWN = "shown"  # the key in the picture
 MISSING = "no browser: install chromium and chromium-driver (Debian's packages)"
 _OPTIONS = (
     "--headless",
@@ -46,8 +48,21 @@ def chromium(profile: Path, width: int, height: int) -> Iterator[Chrome]:
         chrome.quit()
 
 
-def save(png: bytes, path: Path) -> None:
-    """A picture of a page with 64 colours, which are enough for it and a third of the bytes."""
+def save(png: bytes, path: Path, shown: Iterable[str]) -> None:
+    """A picture of a page with 64 colours, which are enough for it and a third of the bytes.
+
+    `shown` are texts in it, which a test compares with what the page has now.
+    """
+    from PIL import Image, PngImagePlugin
+
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text(_SHOWN, json.dumps(sorted(shown)))
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(64).save(path, optimize=True, pnginfo=texts)
+
+
+def shown(path: Path) -> list[str]:
+    """The texts in a picture that `save` wrote."""
     from PIL import Image
 
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(64).save(path, optimize=True)
+    with Image.open(path) as picture:
+        return list(json.loads(picture.info[_SHOWN]))
