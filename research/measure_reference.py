@@ -63,7 +63,8 @@ def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], comma
         "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of queries "
         "without an answer that got no result, `FalseSilence` that of queries with one, `passages` nDCG@10 of passages "
         "as they are returned, `train` nDCG@10 of the train queries. A verdict weighs the effects on documents and "
-        "passages, adjusted together, and the latency budget. `measured` and `timed` are commits; where they differ, "
+        "passages, adjusted together, and the latency budget; it is *confirm* instead of *adopt*, because all tables "
+        "compare on the same test queries. `measured` and `timed` are commits; where they differ, "
         "times are of the search as it was then. The ranker of `recommended` has seen the train queries, not the test "
         "queries.",
     ]
@@ -142,24 +143,38 @@ def _topics(text: str) -> str:
     return " ".join(text.partition("on the benchmark")[2].partition("\n## ")[0].split()).rstrip(".")
 
 
-def effects(verdicts: Mapping[str, pd.DataFrame]) -> str:
-    """Return the table of docs/optional-features.md: a row for each measured switch, a column for each ablation.
+def effects(reference: str) -> str:
+    """Return the table of docs/optional-features.md from the reference tables: a row for each measured switch.
 
-    `verdicts` are verdict tables by the head of their column; that of `ragdocs` is in the reference results only.
+    A column for each ablation but that of `ragdocs`, which is in the reference results only.
     """
     import pandas as pd
 
-    verdicts = {head: frame for head, frame in verdicts.items() if head != _RAGDOCS}
+    sections = _sections(reference)[1]
+    columns = {
+        head: {row["factor"]: row for row in _cells(sections[title])[2]}
+        for head, (title, _) in _ABLATIONS.items()
+        if head != _RAGDOCS
+    }
     rows = [
         {
             "option": f"`{label(group.name)}`",
             "what it does": re.sub(r" \(sources? [^)]*\)", "", group.description),
-            **{head: _effect(frame, group.name) for head, frame in verdicts.items()},
+            **{head: _effect(of_factor.get(group.name)) for head, of_factor in columns.items()},
         }
         for group in config_choices.read().switches
-        if any(group.name in set(frame["factor"]) for frame in verdicts.values())
+        if any(group.name in of_factor for of_factor in columns.values())
     ]
     return markdown(pd.DataFrame(rows))
+
+
+def _effect(row: Mapping[str, str] | None) -> str:
+    """The effects on documents and passages, the latency if it was measured, and the verdict."""
+    if row is None:
+        return ""
+    changes = (row[f"{level} [95% CI]"] for level in ("documents", "passages"))
+    latency = [f"{row['latency ms']} ms"] if row.get("latency ms") else []
+    return "; ".join([*changes, *latency, f"**{row['verdict']}**"])
 
 
 def appendix(reference: str) -> str:
@@ -235,15 +250,6 @@ def _change(of: pd.Series, prefix: str) -> str:
     return "" if np.isnan(effect) else with_interval(effect, low, high)
 
 
-def _effect(frame: pd.DataFrame, factor: str) -> str:
-    if factor not in set(frame["factor"]):
-        return ""
-    of = frame[frame["factor"] == factor].iloc[0]
-    passages = "" if np.isnan(of["passage_effect"]) else f", {of['passage_effect']:+.3f}"
-    cost = "" if np.isnan(of["latency_ms"]) else f", {of['latency_ms']:+.1f} ms"
-    return f"{_change(of, '')}{passages}{cost}, **{of['verdict']}**"
-
-
 def _commit(record: Mapping[str, Any]) -> str:
     git = record["environment"]["git"] or {}
     return f"{str(git.get('commit'))[:12]}{' with changes' if git.get('dirty') else ''}"
@@ -291,13 +297,16 @@ def _by_type(results: Measurements) -> pd.DataFrame:
 
 
 def _verdicts(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row for each factor: its verdict, and its effects with their confidence intervals."""
+    """A row for each factor: its verdict, and its effects with their confidence intervals.
+
+    None is *adopt*, because the tables compare many configurations on the same test queries.
+    """
     import pandas as pd
 
     rows = [
         {
             "factor": row["factor"],
-            "verdict": row["verdict"],
+            "verdict": {"adopt": "confirm"}.get(row["verdict"], row["verdict"]),
             "documents [95% CI]": _change(row, ""),
             "passages [95% CI]": _change(row, "passage_"),
             "latency ms": "" if np.isnan(row["latency_ms"]) else f"{row['latency_ms']:+.1f}",
@@ -316,7 +325,8 @@ EXAMPLES = """examples:
   python -m research.measure_reference --presets baseline,all --no-ablations
   python -m research.measure_reference --presets recommended --no-ablations --update
   python -m research.measure_reference --appendix docs/research/systems.md    print and write the table of the phases
-  python -m research.measure_reference --effects docs/optional-features.md --readme docs/findings.md    into pages too
+  python -m research.measure_reference --effects docs/optional-features.md    the table of options
+  python -m research.measure_reference --readme docs/findings.md    into the page too
 """
 
 # By the head of its column in the table of effects: the title of the ablation, and its command.
@@ -348,9 +358,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, default=PAGE, metavar="FILE", help="the file to write (default: docs/research/reference.md)"
     )
-    parser.add_argument(
-        "--effects", metavar="FILE", help="a page whose mark <!-- effects --> gets the table of measured effects"
-    )
+    parser.add_argument("--effects", metavar="FILE", help="as --appendix, the table of the effects of each option")
     parser.add_argument(
         "--appendix",
         metavar="FILE",
@@ -376,13 +384,12 @@ def main(words: Sequence[str] | None = None) -> int:
 def _measure(arguments: argparse.Namespace) -> int:
     from ragbench.workbench import Experiment
 
-    if arguments.appendix:
-        table = appendix(arguments.out.read_text(encoding="utf-8"))
-        write_between(Path(arguments.appendix), "appendix", f"\n{table}\n")
-        print(table)
-        return 0
-    if arguments.effects and (arguments.no_ablations or "<!-- effects -->" not in Path(arguments.effects).read_text()):
-        raise ConfigError("--effects needs a page with <!-- effects --> and <!-- end of effects -->, and the ablations")
+    for mark, page, write in (("appendix", arguments.appendix, appendix), ("effects", arguments.effects, effects)):
+        if page:
+            table = write(arguments.out.read_text(encoding="utf-8"))
+            write_between(Path(page), mark, f"\n{table}\n")
+            print(table)
+            return 0
     readme = Path(arguments.readme).read_text("utf-8") if arguments.readme else ""
     chosen = arguments.presets.split(",") if arguments.presets else every_preset()
     if missing := [name for name in presets_named(readme) if name not in chosen]:
@@ -405,14 +412,11 @@ def _measure(arguments: argparse.Namespace) -> int:
         words = [*overrides, *arguments.overrides]
         ablations[begins] = _run(Experiment.ablate(*words), quiet)
         commands.append(_command_line("ablate", words))
-    verdicts = {begins: each.verdicts for begins, each in ablations.items()}
-    tables = {_ABLATIONS[begins][0]: frame for begins, frame in verdicts.items()}
+    tables = {_ABLATIONS[begins][0]: each.verdicts for begins, each in ablations.items()}
     written = document(presets, tables, commands)
     write_text(arguments.out, updated(before, written) if arguments.update else written)
     if arguments.readme:
         write_text(Path(arguments.readme), with_presets(readme, presets))
-    if arguments.effects:
-        write_between(Path(arguments.effects), "effects", f"\n{effects(verdicts)}\n")
     if arguments.json:
         console.print_json(
             {"reference": str(arguments.out), "folders": [str(each.folder) for each in (presets, *ablations.values())]}

@@ -14,41 +14,47 @@ from ragbench.config.benchmark import load
 from ragbench.experiment import ablate
 from ragbench.experiment.run import run
 from research import measure_reference
-from research.measure_reference import effects, every_preset, updated, with_presets
+from research.measure_reference import PAGE, _verdicts, effects, every_preset, updated, with_presets
 from tests.naming import naming
 
 HANDBOOK = Path(__file__).parents[2] / "tests" / "data" / "phases"
-LEFT_OUT = pd.DataFrame(
-    [
-        ("p6", 0.0488, 0.017, 0.079, 0.0612, 131.04, "adopt"),
-        ("p8", -0.0162, -0.031, -0.004, float("nan"), -0.2, "inconclusive"),
-    ],
-    columns=["factor", "effect", "ci_low", "ci_high", "passage_effect", "latency_ms", "verdict"],
-)
-ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
-VERDICTS = {"on top of all others": LEFT_OUT, "alone on `baseline`": ADDED}
+REFERENCE = """
+## Leaving each proposal out of `all`, test split
+
+| factor | verdict | documents [95% CI] | passages [95% CI] | measured |
+|---|---|---|---|---|
+| p6 | confirm | +0.049 [+0.017, +0.079] | +0.061 [+0.020, +0.090] | a |
+| p8 | reject | -0.016 [-0.031, -0.004] | -0.020 [-0.041, +0.001] | a |
+
+## Adding each proposal to `baseline`, test split
+
+| factor | verdict | documents [95% CI] | passages [95% CI] | latency ms | measured | timed |
+|---|---|---|---|---|---|---|
+| p6 | reject | -0.008 [-0.040, +0.025] | +0.001 [-0.030, +0.031] | +131.0 | a | a |
+"""
 P6 = (
     "| `p6 rerank` | Re-rank the first results with a cross-encoder. "
-    "| +0.049 [+0.017, +0.079], +0.061, +131.0 ms, **adopt** "
-    "| -0.008 [-0.040, +0.025], +0.061, +131.0 ms, **inconclusive** |"
+    "| +0.049 [+0.017, +0.079]; +0.061 [+0.020, +0.090]; **confirm** "
+    "| -0.008 [-0.040, +0.025]; +0.001 [-0.030, +0.031]; +131.0 ms; **reject** |"
 )
 
 
 def test_reference_effects_have_every_measured_switch() -> None:
-    head, _, *rows = effects(VERDICTS).splitlines()
+    head, _, *rows = effects(REFERENCE).splitlines()
     assert head == "| option | what it does | on top of all others | alone on `baseline` |"
     p8 = "Drop equal texts, then paraphrases; limit results per document"
-    assert rows == [P6, f"| `p8 dedup` | {p8}. | -0.016 [-0.031, -0.004], -0.2 ms, **inconclusive** |  |"]
+    assert rows == [P6, f"| `p8 dedup` | {p8}. | -0.016 [-0.031, -0.004]; -0.020 [-0.041, +0.001]; **reject** |  |"]
 
 
-def test_reference_effects_are_refused_without_the_ablations_or_the_marks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "page.md"
-    for text, more in (("<!-- effects -->\n<!-- end of effects -->\n", ["--no-ablations"]), ("no marks\n", [])):
-        page.write_text(text, encoding="utf-8")
-        assert measure_reference.main(["--effects", str(page), *more]) == 2
-        assert "--effects needs a page with <!-- effects -->" in capsys.readouterr().err
+def test_page_of_options_has_the_effects_of_the_reference() -> None:
+    page = (PAGE.parents[1] / "optional-features.md").read_text(encoding="utf-8")
+    assert effects(PAGE.read_text(encoding="utf-8")) in page, "run: python -m research.measure_reference --effects"
+
+
+def test_reference_verdicts_of_ablations_are_exploratory() -> None:
+    row = dict.fromkeys(("effect", "ci_low", "passage_effect", "passage_ci_low"), 0.01)
+    row |= {"factor": "p6", "verdict": "adopt", "ci_high": 0.02, "passage_ci_high": 0.02, "latency_ms": float("nan")}
+    assert _verdicts(pd.DataFrame([row]))["verdict"].tolist() == ["confirm"]
 
 
 def test_reference_measures_every_preset() -> None:
