@@ -339,7 +339,7 @@ def plan(
 
 def _whole(base: Settings, factors: Sequence[str]) -> str:
     """The name of the arm with all factors on: that of the base if they are on there, else `all`."""
-    is_base = base.name not in factors and all(_is_on(base.config.get(factor)) for factor in factors)
+    is_base = base.name not in factors and all(base.has(each) and _is_on(base.value(each)) for each in factors)
     return base.name if is_base else "all"
 
 
