@@ -9,6 +9,8 @@ qrels/documents.txt     paths of the documents that belong to the collection, on
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 from collections.abc import Collection, Iterable
@@ -19,14 +21,17 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain
 from ragbench.base.options import option
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
+from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
 from ragbench.benchmark.query_filter import read_filter
+from ragbench.benchmark.runs import new_name
 from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
 _COLLECTION = "documents.txt"
+FILE_NAMES = "documents.csv"
 _TEXTS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked", "salient_terms")
 _FIELDS = (*_TEXTS, "filter")
 
@@ -224,6 +229,20 @@ def qrels_text(qrels: Qrels) -> str:
     """Judgments in TREC form (`qid 0 id grade`), sorted, so that equal judgments give equal bytes."""
     lines = [f"{qid} 0 {target} {grade}\n" for qid in sorted(qrels) for target, grade in sorted(qrels[qid].items())]
     return "".join(lines)
+
+
+def files_of_judged(benchmark: Benchmark, topics: Iterable[Topic]) -> dict[str, str]:
+    """What is judged of the topics in TREC form, by file name; and the paths that stand for docnos in it."""
+    names, contents = file_names(benchmark), {}
+    qids = [topic.qid for topic in topics]
+    for file, qrels in ((DOCUMENTS, benchmark.document_qrels), (SECTIONS, benchmark.section_qrels)):
+        judged = {qid: qrels[qid].items() for qid in qids if qid in qrels}
+        contents[file] = qrels_text({q: {new_name(name, names): grade for name, grade in judged[q]} for q in judged})
+    if names:
+        rows = io.StringIO(newline="")
+        csv.writer(rows, lineterminator="\n").writerows([("docno", "path"), *names.items()])
+        contents[FILE_NAMES] = rows.getvalue()
+    return contents
 
 
 def write_topics(path: Path, topics: Iterable[Topic]) -> None:

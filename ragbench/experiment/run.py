@@ -8,6 +8,7 @@ from pathlib import Path
 from ragbench.base.errors import ResultsError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.native import files_of_judged
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import LATENCY
@@ -78,7 +79,7 @@ def remeasure_latency(
     identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
     with store.writing(finished.folder.parents[1], "run", label, identity, names, None) as folder:
         folder.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
-        steps.write_judgments(planned, folder)
+        folder.write(files_of_judged(planned.benchmark, planned.topics))
         for arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
         return _measured(Run(planned, folder, conclude, quality=finished.per_query), _STEPS[1:])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
 import time
 from collections import Counter
@@ -17,8 +15,8 @@ from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.benchmark.documents import file_names
-from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
-from ragbench.benchmark.runs import new_name, renamed
+from ragbench.benchmark.native import files_of_judged
+from ragbench.benchmark.runs import renamed
 from ragbench.config.sections import LOCAL
 from ragbench.evaluation import contexts, diagnosis, latency, leaks, level_runs, measures, passages
 from ragbench.evaluation.machine import Watch
@@ -27,7 +25,6 @@ from ragbench.experiment.estimate import estimate, missing_passages
 from ragbench.experiment.plan import Plan, PlannedArm, Run
 from ragbench.results import comparisons, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
-from ragbench.results.store import RunFolder
 from ragbench.search.engine.hits import problems
 
 if TYPE_CHECKING:
@@ -59,8 +56,7 @@ def measure_quality(run: Run) -> None:
     topics = measurements.TOPIC_COLUMNS.frame(
         (t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in planned.topics
     )
-    folder.table(measurements.TOPICS, topics)
-    write_judgments(planned, folder)
+    folder.write({measurements.TOPICS: topics, **files_of_judged(planned.benchmark, planned.topics)})
     facts = topics[["qid", "split", "type"]]
     frames: dict[str, pd.DataFrame] = {}
     for name, arm in planned.arms.items():
@@ -103,22 +99,6 @@ def _look_ahead(remaining: Plan) -> None:
         _LOG.info(f"{chunks:,} chunks: docs/cluster.md shows how several machines share the work (execution=dask)")
 
 
-def write_judgments(planned: Plan, folder: RunFolder) -> None:
-    """Write what is judged of the topics in TREC form, for the tools that read it next to the run files."""
-    names = file_names(planned.benchmark)
-    for name, qrels in ((DOCUMENTS, planned.benchmark.document_qrels), (SECTIONS, planned.benchmark.section_qrels)):
-        judged = {topic.qid: qrels[topic.qid] for topic in planned.topics if topic.qid in qrels}
-        named = {
-            qid: {new_name(document, names): grade for document, grade in grades.items()}
-            for qid, grades in judged.items()
-        }
-        folder.text(name, qrels_text(named))
-    if names:
-        rows = io.StringIO(newline="")
-        csv.writer(rows, lineterminator="\n").writerows([("docno", "path"), *names.items()])
-        folder.text(measurements.FILE_NAMES, rows.getvalue())
-
-
 def evaluate_arm(
     arm: PlannedArm, outcome: Outcome, benchmark: Benchmark, facts: pd.DataFrame, surroundings: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, Mapping[str, str | pd.DataFrame]]:
@@ -149,15 +129,16 @@ def evaluate_arm(
     per_query.insert(0, "arm", arm.name)
     per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
     decided = Counter(note for state in outcome.final for note in state.notes)
+    fates = diagnosis.of_benchmark(outcome, table, benchmark)
     metadata = {**_ir_metadata(arm, benchmark, surroundings, listed), "notes": dict(decided)}
     return per_query, {
+        measurements.TOP: top_hits.top_hits(outcome.final, table, benchmark),
+        measurements.DIAGNOSIS: fates,
         **runs,
         "config.yaml": store.yaml_text(arm.config, sort_keys=True),
         "pipeline.txt": f"{arm.pipeline!r}\n",
         measurements.METADATA: store.yaml_text(metadata),
         measurements.PER_QUERY: per_query,
-        measurements.TOP: top_hits.top_hits(outcome.final, table, benchmark),
-        measurements.DIAGNOSIS: diagnosis.of_benchmark(outcome, table, benchmark),
         measurements.CONTEXTS: context,
     }
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
+from ragbench.benchmark.native import FILE_NAMES
 from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
-FILE_NAMES = "documents.csv"
 CONTEXTS = "contexts.parquet"
 CONFIG = "config.yaml"
 VERDICTS, BEST_ARM = "verdicts.csv", "best_arm.csv"

@@ -8,10 +8,11 @@ import pytest
 import pytrec_eval
 
 from ragbench import Experiment, Results
+from ragbench.benchmark.native import FILE_NAMES
 from ragbench.benchmark.runs import read_run
 from ragbench.commands import cli
 from ragbench.results.compare import gather
-from ragbench.results.measurements import DOCUMENTS, FILE_NAMES, SECTIONS
+from ragbench.results.measurements import DOCUMENTS, SECTIONS
 
 PAGES = {
     "guides/Config_checks.md": "# Checks\n\nHow to check the configuration of a lamp before it starts.\n",
