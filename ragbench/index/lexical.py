@@ -42,7 +42,7 @@ from ragbench.index.texts import FIELDS, Unit, lexical_rows
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-VERSION = 5
+VERSION = 6
 _NUMBER = "#"  # doc values that hold the chunk number
 _ALL_WORDS = "*"  # field of titles and headings with their stop words, for queries of nothing else
 _LAYOUT = "ragbench"  # key of the commit's user data that holds the layout of the artefact

@@ -1,4 +1,6 @@
-"""Terms of the four analyzers, word by word, and on any text."""
+"""Terms of the analyzers, word by word, and on any text."""
+
+# ruff: noqa: RUF001 (letters of other scripts)
 
 import pytest
 from hypothesis import given, settings
@@ -65,6 +67,60 @@ def test_code_analyzer(text: str, expected: str) -> None:
 )
 def test_technical_analyzer(text: str, expected: str) -> None:
     assert terms("technical", text) == expected
+
+
+SOFTWARE = (
+    ("--max-lag", "--max-lag max lag max-lag"),
+    ("v3.1.2", "v3.1.2 3.1.2"),
+    ("getUserById", "getuserbyid get user by id"),
+    ("std::vector", "std::vector std vector"),
+    ("C++ C#", "c++ c#"),
+    ("Node.js", "node.js node js"),
+)
+PAGES = {
+    "german": "Seit {} warten die Räder.",
+    "french": "Depuis {}, l’attente des roues.",
+    "russian": "С {} ждут колёса.",
+    "cjk": "从{}开始等待。",
+    "technical": "Since {} the wheels wait.",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("token", "parts"), SOFTWARE)
+def test_page_of_a_language_is_found_by_names_of_software(name: str, token: str, parts: str) -> None:
+    page, other = (set(analyze(analyzer(name), PAGES[name].format(text))) for text in (token, ""))
+    asked = set(analyze(analyzer(name), token))
+    assert asked and asked <= page and not asked & other
+    words = parts.split()[len(token.split()) :]  # as someone types them who does not know the name
+    assert set(analyze(analyzer(name), " ".join(words))) <= page
+
+
+@pytest.mark.parametrize("name", ["german", "french", "russian", "cjk", "technical"])
+def test_c_and_cpp_are_two_languages(name: str) -> None:
+    assert not set(analyze(analyzer(name), "C")) & set(analyze(analyzer(name), "C++ C#"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("german", "Die Ketten der Räder", "kett rad"),
+        ("german", "Docker-Container", "docker-container dock contain"),
+        ("french", "l’API d'erreurs", "api ereu"),
+        ("italian", "dell'API l’errore", "api error"),
+        ("catalan", "l'arxiu", "arx"),
+        ("russian", "Настройки файлов", "настройк файл"),
+        ("turkish", "Kubernetes'in ayarları", "kubernetes ayar"),
+        ("greek", "Οι ρυθμίσεις των αρχείων", "ρυθμισ αρχει"),
+        ("persian", "فایل‌ها", "فايل"),
+        ("hindi", "फ़ाइलों की सेटिंग्स", "फाइल सेटिंगस"),
+        ("cjk", "部署在路径下 の", "部署 署在 在路 路径 径下 の"),
+        ("cjk", "データ 한국어", "デー ータ 한국 국어"),
+        ("cjk", "ＡＰＩ的routes", "api 的 rout"),
+    ],
+)
+def test_analyzer_of_a_language_stems_and_drops_stop_words(name: str, text: str, expected: str) -> None:
+    assert terms(name, text) == expected
 
 
 def test_english_analyzer_drops_punctuation() -> None:

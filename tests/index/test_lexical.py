@@ -365,7 +365,7 @@ def test_lexical_foreign_lucene_index_is_refused(tmp_path: Path) -> None:
         writer.commit()
         writer.close()
         directory.close()
-    with pytest.raises(IndexError_, check=naming(tmp_path, "version 5")):
+    with pytest.raises(IndexError_, check=naming(tmp_path, f"version {lexical.VERSION}")):
         LexicalIndex(tmp_path, LexicalSpec())
 
 

@@ -38,7 +38,8 @@ from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, number, parse_errors, unzipped
 from ragbench.extras.engines.words import Terms, query_terms
 from ragbench.extras.remote.http import Client, HttpError
-from ragbench.index.analyzers import CUSTOM, LANGUAGES
+from ragbench.index.analyzers import CUSTOM
+from ragbench.index.languages import LANGUAGES, Filter
 from ragbench.index.lexical import Bm25F
 
 FORMAT = 2
@@ -540,14 +541,15 @@ def _words_query(bm25: Bm25F, prefix: str, text: str) -> dict[str, Any]:
 
 def analysis(name: str) -> tuple[str, dict[str, Any]]:
     """The name in an index of an analyzer of ragbench, and what the settings of the index must define for it."""
-    if name == "english" or name in LANGUAGES:
+    if name == "english":
         return name, {}
     if name == "standard":
         return "ragbench", {"analyzer": {"ragbench": {"type": "standard", "stopwords": "_english_"}}}
-    pattern, filters = CUSTOM[name]
-    named = {f"ragbench_{number:02}": _filter(token_filter) for number, token_filter in enumerate(filters)}
+    recipe = CUSTOM[name]
+    stop_words = f"_{name if name in LANGUAGES else 'english'}_"
+    named = {f"ragbench_{n:02}": _filter(token_filter, stop_words) for n, token_filter in enumerate(recipe.filters)}
     return "ragbench", {
-        "tokenizer": {"ragbench": {"type": "pattern", "pattern": pattern, "group": 0}},
+        "tokenizer": {"ragbench": {"type": "pattern", "pattern": recipe.tokens, "group": recipe.group}},
         "filter": named,
         "analyzer": {"ragbench": {"type": "custom", "tokenizer": "ragbench", "filter": list(named)}},
     }
@@ -555,14 +557,12 @@ def analysis(name: str) -> tuple[str, dict[str, Any]]:
 
 _FILTERS = {
     "englishPossessive": {"type": "stemmer", "language": "possessive_english"},
-    "lowercase": {"type": "lowercase"},
-    "stop": {"type": "stop", "stopwords": "_english_"},
-    "porterStem": {"type": "porter_stem"},
-    "removeDuplicates": {"type": "remove_duplicates"},
+    "greekLowercase": {"type": "lowercase", "language": "greek"},
+    "turkishLowercase": {"type": "lowercase", "language": "turkish"},
 }
 
 
-def _filter(token_filter: tuple[str, ...]) -> dict[str, Any]:
+def _filter(token_filter: Filter, stop_words: str) -> dict[str, Any]:
     kind, options = token_filter[0], dict(zip(token_filter[1::2], token_filter[2::2], strict=True))
     if kind == "length":
         return {"type": "length", "min": int(options["min"]), "max": int(options["max"])}
@@ -570,4 +570,14 @@ def _filter(token_filter: tuple[str, ...]) -> dict[str, Any]:
         return {"type": "pattern_capture", "preserve_original": True, "patterns": [options["pattern"]]}
     if kind == "keywordMarker":
         return {"type": "keyword_marker", "keywords_pattern": options["pattern"]}
-    return _FILTERS[kind]
+    if kind == "stop":
+        return {"type": "stop", "stopwords": stop_words}
+    if kind.endswith("Stem") or kind == "snowballPorter":
+        return {"type": "stemmer", "language": _stem(kind, options.get("language", ""))}
+    return _FILTERS.get(kind) or {"type": re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", kind), **options}
+
+
+def _stem(kind: str, snowball: str) -> str:
+    """The name of a stem there: `germanLightStem` is `light_german`."""
+    language = kind.removesuffix("Stem")
+    return snowball.lower() or (f"light_{light}" if (light := language.removesuffix("Light")) != language else language)

@@ -13,8 +13,6 @@ import yaml
 from ragbench.base.errors import ModelError
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.extras.engines.opensearch import analysis
-from ragbench.index.analyzers import LANGUAGES, analyze, analyzer
 from ragbench.models import Encoder
 from ragbench.models.resolve import EncoderSpec, Numerics, folder_of, load_encoder
 from ragbench.workbench.experiment import Experiment
@@ -96,28 +94,6 @@ def test_multilingual_cache_that_cannot_be_written_is_named(tmp_path: Path, monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ModelError, match=r"cannot be used .*, or set XDG_CACHE_HOME to another folder"):
         load_encoder(EncoderSpec("multilingual"))
-
-
-@pytest.mark.parametrize("name", sorted(LANGUAGES))
-def test_multilingual_every_analyzer_of_a_language_makes_terms(name: str) -> None:
-    assert analyze(analyzer(name), "Fahrrad 2040 自転車 велосипед")
-    assert analysis(name) == (name, {})  # the engines have analyzers of the same names
-
-
-def test_german_page_is_found_by_its_flags_versions_and_names_as_an_english_one() -> None:
-    texts = {
-        "german": ("Mit --max-lag seit v1.2.3 wartet getUserById.", "Der Zuteiler wartet auf die Antwort."),
-        "technical": ("With --max-lag since v1.2.3 getUserById waits.", "The allocator waits for the answer."),
-    }
-    for name, (content, other) in texts.items():
-        terms, others = (set(analyze(analyzer(name), text)) for text in (content, other))
-        for query in ("--max-lag", "max-lag", "getUserById", "getuserbyid", "v1.2.3"):
-            asked = set(analyze(analyzer(name), query))
-            assert asked and asked <= terms and not asked & others, (name, query)
-
-
-def test_german_stems_and_stop_words() -> None:
-    assert analyze(analyzer("german"), "Die Ketten der Räder") == ["kett", "rad"]
 
 
 def test_init_takes_what_suits_notes_in_another_language(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,21 @@ from ragbench.base.errors import BundleError, ConfigError
 from ragbench.commands import cli
 from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.opensearch import SYSTEMS
-from ragbench.index.analyzers import analyze, analyzer
+from ragbench.index.analyzers import ANALYZERS, CUSTOM, analyze, analyzer
+from ragbench.index.languages import LANGUAGES
+
+SNOWBALL = (
+    "catalan",
+    "danish",
+    "dutch",
+    "finnish",
+    "hungarian",
+    "norwegian",
+    "romanian",
+    "russian",
+    "swedish",
+    "turkish",
+)
 
 
 def test_export_help_names_every_engine(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +39,7 @@ def test_export_help_names_every_engine(capsys: pytest.CaptureFixture[str]) -> N
     assert {"sqlite", "postgres", *SYSTEMS} <= {name.strip() for name in choices.split(",")}
 
 
-@pytest.mark.parametrize("name", ["technical", "code", "standard", "english"])
+@pytest.mark.parametrize("name", ANALYZERS)
 def test_analysis_of_opensearch_gives_our_terms(name: str) -> None:
     """Lucene builds the analyzer from the parts the file names, and it gives our terms."""
     from ragbench.extras.engines.opensearch import analysis
@@ -40,24 +55,35 @@ def test_analysis_of_opensearch_gives_our_terms(name: str) -> None:
     builder = java("org.apache.lucene.analysis.custom.CustomAnalyzer").builder()
     tokens = defined["tokenizer"]["ragbench"]
     builder.withTokenizer("pattern", "pattern", tokens["pattern"], "group", str(tokens["group"]))
-    factories = {
-        "length": lambda f: ("length", "min", str(f["min"]), "max", str(f["max"])),
-        "stemmer": lambda f: ("englishPossessive",),
-        "pattern_capture": lambda f: (
-            *("patternCaptureGroup", "pattern", f["patterns"][0]),
-            *("preserve_original", str(f["preserve_original"]).lower()),
-        ),
-        "lowercase": lambda f: ("lowercase",),
-        "stop": lambda f: ("stop",),
-        "keyword_marker": lambda f: ("keywordMarker", "pattern", f["keywords_pattern"]),
-        "porter_stem": lambda f: ("porterStem",),
-        "remove_duplicates": lambda f: ("removeDuplicates",),
-    }
     for name_of_filter in defined["analyzer"][used]["filter"]:
-        options = defined["filter"][name_of_filter]
-        builder.addTokenFilter(*factories[options["type"]](options))
-    text = "C++ agents' getUserById of Node.js v3.1.2, --max-lag and the HTTPResponseErrors"
+        builder.addTokenFilter(*_in_lucene(defined["filter"][name_of_filter], name))
+    text = "C++ agents' getUserById of Node.js v3.1.2, --max-lag l'API Räder настройки 文档 and the HTTPResponseErrors"
     assert analyze(builder.build(), text) == analyze(analyzer(name), text)
+
+
+def _in_lucene(options: dict[str, Any], analyzer_name: str) -> tuple[str, ...]:
+    """Lucene's filter for one of OpenSearch."""
+    kind = options["type"]
+    if kind == "length":
+        return ("length", "min", str(options["min"]), "max", str(options["max"]))
+    if kind == "pattern_capture":
+        kept = str(options["preserve_original"]).lower()
+        return ("patternCaptureGroup", "pattern", options["patterns"][0], "preserve_original", kept)
+    if kind == "keyword_marker":
+        return ("keywordMarker", "pattern", options["keywords_pattern"])
+    if kind == "stop":
+        assert options["stopwords"] == f"_{analyzer_name if analyzer_name in LANGUAGES else 'english'}_"
+        return next(f for f in CUSTOM[analyzer_name].filters if f[0] == "stop")
+    if kind == "stemmer":
+        stem = options["language"]
+        if stem in SNOWBALL:
+            return ("snowballPorter", "language", stem.title())
+        names = {"possessive_english": "englishPossessive"}
+        return (names.get(stem, f"{stem.removeprefix('light_')}{'Light' * stem.startswith('light_')}Stem"),)
+    if kind == "lowercase":
+        return (f"{options['language']}Lowercase",) if "language" in options else ("lowercase",)
+    values = [word for key, value in options.items() if key != "type" for word in (key, value)]
+    return (re.sub("_(.)", lambda letter: letter[1].upper(), kind), *values)
 
 
 @pytest.mark.parametrize(
