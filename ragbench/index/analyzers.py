@@ -11,6 +11,8 @@ A language has the name of Lucene's analyzer (`german`, `french`, `cjk`, ...), w
 else it is as `technical` (`ragbench.index.languages`). `technical`, `code` and languages keep what punctuation
 distinguishes (C++, C#, Node.js, std::vector, STR-2031, --max-lag, v3.1.2) and put its parts at the same position,
 those of camelCase too, so that `node` finds Node.js but `c` does not find C++.
+Several names, as in `german+technical`, are for a collection in several languages: a document has the analyzer of its
+language, or the first one, and a query has all.
 They drop tokens of more than 255 characters: queries do not hold them, and Lucene refuses very long ones.
 """
 
@@ -18,13 +20,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ConfigError, JavaError
+from ragbench.corpus.language import language
 from ragbench.corpus.searched import normalised
 from ragbench.index.jvm import java, java_errors
-from ragbench.index.languages import CASE_PARTS, CORE, LANGUAGES, LENGTH, WHOLE, WORD, Recipe, prose, split, words
+from ragbench.index.languages import (
+    CASE_PARTS,
+    CORE,
+    LANGUAGES,
+    LENGTH,
+    WHOLE,
+    WORD,
+    Recipe,
+    analyzers_for,
+    prose,
+    split,
+    words,
+)
+
+if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
 
 _CODE_PARTS = rf"{WHOLE}|({WORD}{{2,}}+|\p{{N}})"
 
@@ -47,8 +66,11 @@ _ENGLISH = "org.apache.lucene.analysis.en.EnglishAnalyzer"
 
 
 @cache
-def analyzer(name: str) -> Any:
-    """The Lucene Analyzer of a name; `ConfigError` when there is none."""
+def analyzer(name: str, purpose: str = "") -> Any:
+    """The Lucene Analyzer of a name; `ConfigError` when there is none.
+
+    It has one stream at a time; another `purpose` has its own.
+    """
     if name not in ANALYZERS:
         raise ConfigError(f"unknown analyzer {name!r}; choose one of {', '.join(ANALYZERS)}")
     if name in CUSTOM:
@@ -65,6 +87,40 @@ def _custom(recipe: Recipe) -> Any:
         for component in recipe.filters:
             builder.addTokenFilter(*component)
         return builder.build()
+
+
+def analyzers(name: str) -> tuple[str, ...]:
+    """The analyzers in a name.
+
+    >>> analyzers("german+technical")
+    ('german', 'technical')
+    """
+    return tuple(name.split("+"))
+
+
+def is_analyzer(name: str) -> bool:
+    """Whether a name is that of one analyzer, or of several with `+` between them."""
+    names = analyzers(name)
+    return len(set(names)) == len(names) and set(names) <= set(ANALYZERS)
+
+
+def document_analyzers(name: str, table: ChunkTable) -> list[str]:
+    """The analyzer of every document: that of its language if the name has one for it, else the first one."""
+    first, *others = analyzers(name)
+    if not others:
+        return [first] * table.n_documents
+    texts = (str(table.document_value("text", document)) for document in range(table.n_documents))
+    suited = (analyzers_for(language(text)) for text in texts)
+    return [next((each for each in (first, *others) if each in those), first) for those in suited]
+
+
+def query_terms(name: str, text: str) -> list[str]:
+    """The terms of a query by all analyzers in a name; a stop word of one of them has no terms."""
+    named = [analyzer(each) for each in analyzers(name)]
+    if len(named) == 1:
+        return analyze(named[0], text)
+    words = [[analyze(each, word) for each in named] for word in text.split()]
+    return [term for terms in words if all(terms) for term in dict.fromkeys(chain.from_iterable(terms))]
 
 
 def analyze(analyzer: Any, text: str) -> list[str]:

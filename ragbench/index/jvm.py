@@ -167,7 +167,10 @@ def lucene() -> SimpleNamespace:
         Field=java_class_with(
             "org.apache.lucene.document.Field",
             constructors=("(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V",),
-            methods={"setStringValue": "(Ljava/lang/String;)V"},
+            methods={
+                "setStringValue": "(Ljava/lang/String;)V",
+                "setTokenStream": "(Lorg/apache/lucene/analysis/TokenStream;)V",
+            },
         ),
         IndexSearcher=java_class_with(
             "org.apache.lucene.search.IndexSearcher",

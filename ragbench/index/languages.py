@@ -135,3 +135,12 @@ LANGUAGES: Mapping[str, Recipe] = MappingProxyType(
     }
 )
 """The analyzers of languages other than English, each with the filters of Lucene's analyzer of that language."""
+
+_ENGLISH = ("technical", "english", "standard", "code")
+_SPOKEN = MappingProxyType({"English": _ENGLISH, "Chinese": ("cjk",), "Japanese": ("cjk",), "Korean": ("cjk",)})
+
+
+def analyzers_for(language: str) -> tuple[str, ...]:
+    """The analyzers that suit a language of `ragbench.corpus.language`, the best one first; none for most languages."""
+    name = language.lower()
+    return _SPOKEN.get(language, (name,) if name in LANGUAGES else ())

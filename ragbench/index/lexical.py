@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from dataclasses import dataclass
@@ -29,22 +29,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import progress
-from ragbench.base.bounds import Positive, Share, Validated, Weight, one_of
+from ragbench.base.bounds import Constraint, Positive, Share, Validated, Weight
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.base.options import section
 from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
-from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
+from ragbench.index.analyzers import (
+    ANALYZERS,
+    analyze,
+    analyzer,
+    analyzers,
+    document_analyzers,
+    is_analyzer,
+    java_text,
+    query_terms,
+)
 from ragbench.index.jvm import java, java_errors, lucene
 from ragbench.index.parts import StoredPart, with_rows
 from ragbench.index.texts import FIELDS, Unit, lexical_rows
 
 if TYPE_CHECKING:
+    from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
 
 VERSION = 6
 _NUMBER = "#"  # doc values that hold the chunk number
 _ALL_WORDS = "*"  # field of titles and headings with their stop words, for queries of nothing else
+_ANALYZER = "+"  # key of a row with the analyzer of its fields, where it is not that of the index
 _LAYOUT = "ragbench"  # key of the commit's user data that holds the layout of the artefact
 _RAM_BUFFER_MB = 64.0
 _CLAUSES_KEPT = 4096  # terms; the clause of one costs 0.06 ms to make with eight fields
@@ -52,17 +63,23 @@ _MASKS_KEPT = 64
 _HIT = re.compile(r"doc=(\d+) score=(\S+) ")
 
 
+_ANALYZER_RULE = (
+    f"must be one of {', '.join(ANALYZERS)}, or several for documents in several languages (german+technical)"
+)
+
+
 @section("index.lexical")
 @dataclass(frozen=True)
 class LexicalSpec(Validated):
     """The indexed `fields`, and the `analyzer` of all of them (`ragbench.index.analyzers`).
 
+    `german+technical` analyses each document by its language, and queries by both.
     `unit`: `chunk`, or `document` for one entry per document with all of its text; then "chunk" in this module means
     document.
     """
 
     fields: tuple[str, ...] = FIELDS
-    analyzer: Annotated[str, one_of(*ANALYZERS)] = "english"
+    analyzer: Annotated[str, Constraint(is_analyzer, _ANALYZER_RULE)] = "english"
     unit: Unit = "chunk"
 
 
@@ -165,7 +182,7 @@ def _writer(directory: Any, analyzer_name: str) -> Any:
     by_field = java("java.util.HashMap")()
     by_field.put(_ALL_WORDS, _analyzer_of_all_words())
     wrapper = java("org.apache.lucene.analysis.miscellaneous.PerFieldAnalyzerWrapper")
-    config = java("org.apache.lucene.index.IndexWriterConfig")(wrapper(analyzer(analyzer_name), by_field))
+    config = java("org.apache.lucene.index.IndexWriterConfig")(wrapper(analyzer(analyzers(analyzer_name)[0]), by_field))
     merges = java("org.apache.lucene.index.LogDocMergePolicy")()  # merges neighbours only
     merges.setNoCFSRatio(0.0)
     config.setMergePolicy(merges)
@@ -203,7 +220,10 @@ def _add_rows(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | 
         else:
             texts = {**row, _ALL_WORDS: " \n".join(row.get(name) or "" for name in named)}
             for name, field in fields.items():
-                field.setStringValue(java_text(texts.get(name) or ""))
+                text = java_text(texts.get(name) or "")
+                field.setStringValue(text)
+                if _ANALYZER in row and name != _ALL_WORDS:
+                    field.setTokenStream(analyzer(row[_ANALYZER], purpose=name).tokenStream(name, text))
             writer.addDocument(searched)
         n_chunks += 1
     return n_chunks
@@ -244,7 +264,6 @@ class LexicalIndex:
         self.spec = spec
         self.folder = folder
         self._closed = Event()
-        self._analyzer = analyzer(spec.analyzer)
         self._memory = memory or QueryCache()
         self._restriction = lru_cache(_MASKS_KEPT)(self._new_restriction)
         with self._errors():
@@ -289,7 +308,7 @@ class LexicalIndex:
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, by the analyzer."""
-        return analyze(self._analyzer, text)
+        return query_terms(self.spec.analyzer, text)
 
     def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
         """The `depth` (at least 1) best chunks that hold any term of the text; a term counts as often as it occurs.
@@ -444,6 +463,18 @@ def _restricted_query(query: Any, restriction: Any) -> Any:
     return builder.build()
 
 
+def indexed_rows(table: ChunkTable, spec: LexicalSpec) -> Iterator[Mapping[str, str]]:
+    """The rows of a table to index, each with the analyzer of its document where there are several."""
+    rows = lexical_rows(table, spec.fields, spec.unit)
+    if len(analyzers(spec.analyzer)) == 1:
+        yield from rows
+        return
+    names = document_analyzers(spec.analyzer, table)
+    documents = range(table.n_documents) if spec.unit == "document" else table.document[: table.n_retrievable]
+    for document, row in zip(documents, rows, strict=True):
+        yield {**row, _ANALYZER: names[document]}
+
+
 def lexical_part(suffix: str) -> StoredPart[LexicalIndex]:
     """Words, scored by BM25F."""
     source = suffix.removeprefix(":")
@@ -453,7 +484,7 @@ def lexical_part(suffix: str) -> StoredPart[LexicalIndex]:
 
     def build(folder: Path, index: Index) -> None:
         spec = index.spec.words(source)
-        rows = lexical_rows(index.chunks, spec.fields, spec.unit)
+        rows = indexed_rows(index.chunks, spec)
         build_lexical(folder, spec, progress.counted("indexing terms", rows, rows_of(index)))
 
     return StoredPart(

@@ -2,13 +2,14 @@
 
 A word is a run of letters and digits, cut where letter case changes (`getUserById`: get, user, by, id), or a pair of
 neighbours in Chinese, Japanese or Korean. The analyzer turns it into its term; a stop word has none. The terms of a
-chunk's text are kept in order; of other fields only the set of terms is kept.
+chunk's text are kept in order; of other fields only the set of terms is kept. With analyzers of several languages, a
+word of a query has the one of its terms that most documents hold.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.index.analyzers import analyze, analyzer
+from ragbench.index.analyzers import analyze, analyzer, analyzers, document_analyzers
 from ragbench.index.artefacts import check_ranges
 from ragbench.index.graph import edges_of
 from ragbench.index.parts import StoredPart
@@ -38,6 +39,7 @@ _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CHARACTERS = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED = re.compile(f"[{_CHARACTERS}]{{2,}}")
 _RUNS = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS}]+")
+_STOP = -2  # instead of the number of a term
 _WORDS, _TERMS = "words.txt", "terms.txt"
 
 _Numbers = NDArray[np.int64]
@@ -56,13 +58,16 @@ def _pairs(run: str) -> list[str]:
 
 def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
     """Write the terms of every retrievable chunk, the sets of FIELDS, and the links and PageRank of documents."""
-    numbering = _Numbering(analyzer_name)
+    number_of: dict[str, int] = {}
+    numberings = {name: _Numbering(name, number_of) for name in analyzers(analyzer_name)}
+    numbering_of = [numberings[name] for name in document_analyzers(analyzer_name, table)]
     body: list[_Numbers] = []
     pairs: dict[str, list[tuple[int, _Numbers]]] = {name: [] for name in FIELDS}
     previous = -1
     rows = lexical_rows(table, ("content", "headers", "title", "path", "anchors", *_FACTS))
     for chunk, row in enumerate(rows):
         document = int(table.document[chunk])
+        numbering = numbering_of[document]
         body.append(numbering.terms(row["content"]))
         pairs["headings"].append((chunk, numbering.terms(row["headers"])))
         pairs["document"].append((document, body[-1]))
@@ -71,7 +76,7 @@ def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
             for name in ("title", "path", "anchors"):
                 pairs[name].append((document, numbering.terms(row[name])))
             pairs["facts"].append((document, numbering.terms(" ".join(row[name] for name in _FACTS))))
-    size = len(numbering.numbers)
+    size = len(number_of)
     _save(folder, "body", np.concatenate(body) if body else np.empty(0, np.int64), np.int32)
     _save(folder, "body-starts", np.concatenate([[0], np.cumsum([len(terms) for terms in body])]), np.int64)
     sets = {name: _keys(rows, size) for name, rows in pairs.items()}
@@ -83,9 +88,10 @@ def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
     # The idf of BM25 (Robertson and Zaragoza, 2009), over documents.
     idf = np.log1p((table.n_documents - frequencies + 0.5) / (frequencies + 0.5))
     _save(folder, "idf", idf, np.float64)
-    numbered = "".join(f"{word}\t{term}\n" for word, term in numbering.words.items())
+    known = numbering_of[:1] if len(numberings) == 1 else []  # of a word in several languages, a term for each
+    numbered = "".join(f"{word}\t{term}\n" for numbering in known for word, term in numbering.words.items())
     (folder / _WORDS).write_text(numbered, encoding="utf-8")
-    (folder / _TERMS).write_text("".join(f"{term}\n" for term in numbering.numbers), encoding="utf-8")
+    (folder / _TERMS).write_text("".join(f"{term}\n" for term in number_of), encoding="utf-8")
     edges = edges_of(table)
     for name, values in _link_statistics(table, edges).items():
         _save(folder, name, values, np.float64)
@@ -95,12 +101,12 @@ def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
 
 
 class _Numbering:
-    """Gives words their terms, and terms numbers in the order of their first occurrence."""
+    """Gives words their terms by an analyzer, and terms numbers in the order of their first occurrence."""
 
-    def __init__(self, analyzer_name: str) -> None:
+    def __init__(self, analyzer_name: str, numbers: dict[str, int]) -> None:
         self._analyzer = analyzer(analyzer_name)
         self.words: dict[str, int] = {}
-        self.numbers: dict[str, int] = {}
+        self._numbers = numbers
 
     def terms(self, text: str) -> _Numbers:
         numbers = [self._number_of_word(word) for word in _words(text)]
@@ -110,7 +116,7 @@ class _Numbering:
         number = self.words.get(word)
         if number is None:
             terms = analyze(self._analyzer, word)
-            number = self.words[word] = self.numbers.setdefault(terms[0], len(self.numbers)) if terms else -1
+            number = self.words[word] = self._numbers.setdefault(terms[0], len(self._numbers)) if terms else _STOP
         return number
 
 
@@ -158,7 +164,7 @@ class TermIndex:
         """Open the artefact in `folder`."""
         self._folder = folder
         self._table = table
-        self._analyzer: Callable[[], object] = lambda: analyzer(analyzer_name)
+        self._analyzers = analyzers(analyzer_name)
         self._body = np.asarray(np.load(folder / "body.npy", mmap_mode="r", allow_pickle=False))
         self._starts: _Numbers = self._load("body-starts")
         idf = self._load("idf")
@@ -168,17 +174,14 @@ class TermIndex:
 
     def of(self, text: str) -> _Numbers:
         """The terms of a text in order, shape (m,): -1 for a term that no document holds; stop words are excluded."""
-        numbers = []
-        for word in _words(text):
-            number = self._words.get(word)
-            if number is None:  # a word that occurs nowhere may have a term that does
-                terms = analyze(self._analyzer(), word)
-                if not terms:
-                    continue
-                numbers.append(self._terms.get(terms[0], -1))
-            elif number >= 0:
-                numbers.append(number)
-        return np.array(numbers, dtype=np.int64)
+        found = (self._words[word] if word in self._words else self._number(word) for word in _words(text))
+        return np.array([number for number in found if number != _STOP], dtype=np.int64)
+
+    def _number(self, word: str) -> int:
+        """The number of the term of a word that no document holds as it stands, as in `of`; _STOP for a stop word."""
+        terms = [analyze(analyzer(name), word)[:1] for name in self._analyzers]
+        numbers = (self._terms.get(term, -1) for (term,) in terms) if all(terms) else ()
+        return min(numbers, key=lambda number: self._idf[number], default=_STOP)
 
     def idf(self, terms: _Numbers) -> NDArray[np.float64]:
         """The idf of each term, shape (m,); a term that no document holds counts as the rarest."""

@@ -30,7 +30,7 @@ from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.evaluation.level_runs import decreasing
-from ragbench.experiment import ablate
+from ragbench.experiment import ablate, languages
 from ragbench.experiment.ablate import Ablation
 from ragbench.results import comparisons, measurements, verdicts
 from ragbench.results.measured_data import names_data
@@ -259,6 +259,9 @@ class Experiment:
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in first_lines(shared, has_benchmark=self.given is not None):
             _LOG.info(sentence)
+        texts = [document.text for document in self.benchmark.documents]
+        if spoken := languages.note(self.settings_to_measure, texts):
+            _LOG.info(spoken)
         if self.ablation:
             for note in self.ablation.notes:
                 _LOG.info(note)

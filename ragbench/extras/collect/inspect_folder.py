@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base import minimums
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
 from ragbench.base.suggestions import nearest
@@ -18,31 +16,13 @@ from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
+from ragbench.corpus.language import languages
 
 OTHERS = tuple(f"**/*.{suffix}" for suffix in ("txt", "mdown", "mkd", "qmd", "rmd", "rst", "adoc", "org"))
 """Files of text that are read without markdown, or on request."""
 _QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
 _JUDGED = ("sections.qrels", "documents.qrels")
 _WARNINGS = 4
-_SHARE = 0.05  # of the documents, from which a language is named
-_COMMON = {
-    "English": "the and of to is in that for with you this are",
-    "German": "der die und das ist nicht mit ein eine den auf für",
-    "French": "le les des est une dans pour pas que avec sur du",
-    "Spanish": "el los las una que por con para del como se es",
-    "Italian": "il che di per una con non gli della sono del si",
-    "Portuguese": "o os uma que não com para por do da em ao",
-    "Dutch": "het een van en niet dat met voor zijn op te de",
-    "Swedish": "och att det som en är för av inte med den om",
-    "Danish": "og at det er til på ikke af for med der den",
-    "Norwegian": "og at det er til på ikke av for med som den",
-    "Finnish": "ja on ei se että oli myös mutta tai kun joka ovat",
-    "Czech": "je se na že to pro jako nebo která jsou ve být",
-    "Polish": "w nie się na jest że do to jak oraz lub dla",
-    "Romanian": "și în la cu care nu este sunt pentru din mai sau",
-    "Hungarian": "az és hogy nem is egy meg van vagy ez csak mint",
-    "Turkish": "ve bir bu için ile de da olarak çok veya değil olan",
-}
 _COPIES = {
     "versions": re.compile(
         r"(?:version-|v|release-)?\d+(?:\.(?:\d+|x))*|latest|next|current|stable|dev", re.IGNORECASE
@@ -50,14 +30,6 @@ _COPIES = {
     "languages": re.compile(r"[a-z]{2}(?:[-_][a-z]{2,4})?", re.IGNORECASE),
 }
 _COPY_DEPTH, _COPIES_SHOWN = 4, 3
-_SCRIPTS = {
-    "Chinese or Japanese": re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]"),
-    "Korean": re.compile(r"[\uac00-\ud7af]"),
-    "a Cyrillic script": re.compile(r"[\u0400-\u04ff]"),
-    "Greek": re.compile(r"[\u0370-\u03ff]"),
-    "Arabic": re.compile(r"[\u0600-\u06ff]"),
-    "Hindi": re.compile(r"[\u0900-\u097f]"),
-}
 
 
 def recognise(folder: Path) -> tuple[str, dict[str, Any]]:
@@ -112,10 +84,9 @@ def survey(
     """
     vault = load_vault(corpus, queries, qrels, topics=queries is not None, **reading)
     include, exclude = reading.get("include", MARKDOWN), reading.get("exclude", ())
-    languages = Counter(filter(None, (language(document.text) for document in vault.documents)))
+    often = languages(document.text for document in vault.documents)
     chunks = sum(len(HeaderChunker().chunk(document)) for document in vault.documents)
     n = len(vault.documents)
-    often = [(name, count) for name, count in languages.most_common(3) if count >= _SHARE * n]
     named = "".join(f", {'some' if number else 'mostly'} {name}" for number, (name, _) in enumerate(often))
     lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{named}"]
     files = find_files(corpus, [glob for glob in OTHERS if glob not in include], exclude).files
@@ -163,19 +134,6 @@ def copies(paths: Iterable[str]) -> list[str]:
 
 def _alike(pages: set[str], others: set[str]) -> bool:
     return 2 * len(pages & others) >= min(len(pages), len(others)) > 0
-
-
-def language(text: str) -> str:
-    """The language that most function words of a text belong to, or its script; "" where there are too few."""
-    sample = text[:20_000]
-    letters = sum(map(str.isalpha, sample)) or 1
-    for name, pattern in _SCRIPTS.items():
-        if len(pattern.findall(sample)) > letters / 3:
-            return name
-    words = Counter(re.findall(r"[^\W\d_]+", sample.lower()))
-    counts = {name: sum(words[word] for word in common.split()) for name, common in _COMMON.items()}
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] >= minimums.FUNCTION_WORDS else ""
 
 
 def _columns(queries: Path, names: Names) -> list[str]:

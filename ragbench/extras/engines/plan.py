@@ -11,6 +11,7 @@ from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
+from ragbench.index.analyzers import analyzers
 from ragbench.index.lexical import Bm25F
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
@@ -64,6 +65,12 @@ class SearchPlan(Validated):
                 f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
                 "export another arm, or a bundle"
             )
+        analyzer = settings.index.lexical.analyzer
+        if lexical and len(analyzers(analyzer)) > 1:
+            raise ConfigError(
+                f"--format {format} analyses all documents alike, but this arm has index.lexical.analyzer={analyzer}: "
+                "export a bundle, or an arm with one analyzer"
+            )
         wholes = document_words(settings) if lexical else None
         fuse = next(stage for _, stage in settings.pipeline if isinstance(stage, Fuse))
         stages = {"dense": dense, "lexical": lexical, "documents": wholes}
@@ -74,7 +81,7 @@ class SearchPlan(Validated):
             fuse.k,
             lexical.scoring if lexical else None,
             wholes.scoring if wholes else None,
-            settings.index.lexical.analyzer,
+            analyzer,
         )
 
 

