@@ -23,14 +23,14 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
-from ragbench.config import choices, composition, project
+from ragbench.config import choices, composition, languages, project
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.function_stage import FunctionStage
 from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.evaluation.level_runs import decreasing
-from ragbench.experiment import ablate, languages
+from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.results import comparisons, measurements, verdicts
 from ragbench.results.measured_data import names_data

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
     from ragbench.config import project
-    from ragbench.experiment.languages import suited_to
+    from ragbench.config.languages import suited_to
     from ragbench.extras.collect.inspect_folder import queries_from, recognise
 
     file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragbench.config import composition
-from ragbench.experiment.languages import note, suited_to
+from ragbench.config.languages import note, suited_to
 
 GERMAN = "Die Kette ist nicht mit der Bürste und dem Öl zu reinigen."
 ENGLISH = "The chain is not to be cleaned with the brush and the oil."
