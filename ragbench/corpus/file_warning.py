@@ -29,7 +29,7 @@ _NOTICES: dict[str, str] = {
     "ambiguous-link": "a wikilink fits several documents; it has no target",
     "link-dialect": "more links with a bar have a target when read as Dendron writes them; they are read so",
     "no-text": "the file has frontmatter and no text; its title and description are its only chunk",
-    "output-folder": "a folder has a name that is usual for build output; it is read",
+    "output-folder": "a folder has a name that is usual for build output or dependencies; it is read",
     "bytes": "encoded bytes, such as an image, are excluded from the text",
 }
 """Names that are only ever a warning."""

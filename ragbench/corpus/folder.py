@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.canvas")
 """The files that are documents, where nothing else is said."""
 
-_DEPENDENCIES = re.compile("node_modules|bower_components|jspm_packages|site-packages|__pycache__|__pypackages__|venv")
+_DEPENDENCIES = re.compile(
+    "node_modules|bower_components|jspm_packages|site-packages|__pycache__|__pypackages__|venv|elm-stuff|pods|carthage"
+)
 _BUILD_OUTPUT = re.compile("build|dist|out|output|target|site|public|htmlcov|coverage")
+_ALWAYS_OUTPUT = ("_site", "_build", "_book")
+_COPIED = ("vendor", "third_party", "deps")  # perhaps
 _PROJECT_FILE = re.compile(
     r"\.gitignore|package\.json|pyproject\.toml|setup\.py|cargo\.toml|go\.mod|composer\.json|gemfile|pom\.xml|makefile"
     r"|build\.gradle|mkdocs\.ya?ml|book\.toml|hugo\.(?:toml|ya?ml)|config\.toml|_config\.yml|conf\.py"
@@ -95,14 +99,14 @@ def find_files(root: Path, include: Sequence[str], exclude: Sequence[str] = ()) 
             elif kind := rules.kind(f"{above}{name}/", _kind_of_folder(folder_path, project)):
                 folders.remove(name)
                 leave_out(f"{above}{name}/", kind)
-            elif not above and _BUILD_OUTPUT.fullmatch(name.lower()):
-                message = f"it is read; if it is build output, add '{name}/' to data.exclude."
+            elif not above and (_BUILD_OUTPUT.fullmatch(name.lower()) or name in _COPIED):
+                message = f"it is read; if its text is not yours, add '{name}/' to data.exclude."
                 refuse(f"{name}/", "output-folder", message)
         for name in names:
             path = above + name
-            if name.startswith(".") or not any(pattern.fullmatch(path) for pattern in patterns):
+            if not any(pattern.fullmatch(path) for pattern in patterns):
                 continue
-            if kind := rules.kind(path):
+            if kind := "hidden" if name.startswith(".") else rules.kind(path):
                 leave_out(path, kind)
                 continue
             file_path = Path(folder) / name
@@ -118,7 +122,7 @@ def _kind_of_folder(folder: Path, in_project: bool) -> str:
     name = folder.name.lower()
     if _DEPENDENCIES.fullmatch(name) or (name == "vendor" and in_project):
         return "dependencies"
-    if name in ("_site", "_build") or (_BUILD_OUTPUT.fullmatch(name) and (in_project or any(folder.glob("*.html")))):
+    if name in _ALWAYS_OUTPUT or (_BUILD_OUTPUT.fullmatch(name) and (in_project or any(folder.glob("*.html")))):
         return "build-output"
     return ""
 
@@ -136,7 +140,9 @@ class _Rules:
         from pathspec import GitIgnoreSpec
 
         try:
-            rules = _Rules([], GitIgnoreSpec.from_lines(exclude))
+            if wrong := next((glob for glob in exclude if re.search(r"\\(?:\w|$)", glob)), None):
+                raise ValueError(f"separate the folders of '{wrong}' by '/'")
+            rules = _Rules([], GitIgnoreSpec.from_lines(glob.removeprefix("./") for glob in exclude))
         except ValueError as error:
             raise ConfigError(f"data.exclude cannot be read: {error}") from None
         parents = list(root.parents)
@@ -165,7 +171,7 @@ def _gitignore(folder: Path) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     try:
-        lines = (folder / ".gitignore").read_bytes()[:_MAX_GITIGNORE].decode("utf-8", "replace").splitlines()
+        lines = (folder / ".gitignore").read_bytes()[:_MAX_GITIGNORE].decode("utf-8-sig", "replace").splitlines()
     except OSError:
         lines = []  # git would not read it either
     patterns = []
@@ -183,7 +189,13 @@ def other_files(root: Path) -> str:
 
 
 def _glob_pattern(glob: str) -> re.Pattern[str]:
-    """A glob over `/`-separated paths as a pattern: `**/` is any number of folders; `*` and `?` never match `/`."""
+    """A glob over `/`-separated paths as a pattern: `**/` is any number of folders; `*` and `?` never match `/`.
+
+    Raises ConfigError for one that no path matches.
+    """
+    if glob.startswith("!") or "\\" in glob:
+        raise ConfigError(f"data.include has '{glob}': separate folders by '/', and exclude with data.exclude")
+    glob = glob.removeprefix("./")
     tokens = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(tokens.get(part, re.escape(part)) for part in parts), re.IGNORECASE | re.DOTALL)

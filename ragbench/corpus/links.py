@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document, Link
 from ragbench.corpus.file_warning import FileWarning
-from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.metadata import aliases_of
 from ragbench.corpus.searched import normalised
 
 Dialect = Literal["auto", "obsidian", "dendron"]
@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"^\d{1,3}[-_. ]+(?=[^\W\d_])")  # `02-guides`: a place in 
 _FOLDER_PAGES = ("index", "_index", "readme")
 _SITE_DEPTH = 3  # folders in the address of a site
 _SITE_LINKS = 3  # that must lead below it
+_SITE_ROOT = re.compile("^@(?:site)?(?=/)")  # of Docusaurus and Zola
 _DENDRON_VAULT = re.compile(r"^dendron://[^/]*/")
 
 
@@ -171,7 +172,7 @@ class _Names:
             folded.setdefault(key, []).append(document.docno)
             addresses.setdefault(_unnumbered(key), []).append(document.docno)
             last_parts.setdefault(key.rpartition("/")[2], []).append(document.docno)
-            for alias in dict.fromkeys(map(fold, read_metadata(document.frontmatter).aliases)):
+            for alias in dict.fromkeys(map(fold, aliases_of(document.frontmatter))):
                 aliases.setdefault(alias, []).append(document.docno)
         return _Names(frozenset(document.docno for document in documents), folded, addresses, last_parts, aliases)
 
@@ -238,7 +239,8 @@ def _destination(written: str, dialect: Dialect = "obsidian") -> tuple[str, str 
 
 
 def _path_of_href(href: str) -> str:
-    return unquote(href.partition("#")[0].partition("?")[0])
+    path = unquote(href.partition("#")[0].partition("?")[0]).replace("\\", "/")
+    return _SITE_ROOT.sub("", path)
 
 
 def _join(folder: str, path: str) -> str | None:

@@ -41,7 +41,7 @@ _INDENTED = re.compile(r" {4}| {0,3}\t")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:")
 _LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
 _SIGNS = {
-    "table": re.compile(r"\|"),
+    "table": re.compile(r"^[ \t>:]*(?:\||-[ \t:-]*\|)[ \t|:-]*$", re.MULTILINE),
     "reference": re.compile(r"\]:"),
     "html_block": re.compile("<"),
     "blockquote": re.compile(">"),
@@ -59,6 +59,7 @@ _LINK_OR_TAG = re.compile(
     r"\[\[|\]\([ \t\n]*(?!<?(?:[a-zA-Z][a-zA-Z0-9+.-]*:|//|#[^\s()]*\)))|(?:^|\s|(?<!\])\(|[\[,;*_])#\w"
 )
 """Inline text without any of this has neither links inside the collection nor tags, if it defines no links."""
+_BRACKET_OR_TAG = re.compile(r"[\[#]")
 _MARKUP = re.compile(r"[\\`*_\[\]<>&#\n]")
 _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 
@@ -105,7 +106,9 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False, written: s
                 unclosed.append(first_line + token.map[0])
         elif token.type == "inline":
             content, title = token.content, ""
-            if (_LINK_OR_TAG if opened is None and not environment.get("references") else _MARKUP).search(content):
+            if (_MARKUP if opened else _BRACKET_OR_TAG if environment.get("references") else _LINK_OR_TAG).search(
+                content
+            ):
                 children: list[Token] = []
                 parser().inline.parse(content, parser(), environment, children)
                 links.extend(links_in(children))

@@ -13,7 +13,15 @@ from ragbench.base.bounds import Constraint
 
 _DATE_FORMATS = ("%Y/%m/%d", "%Y-%m", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d %H:%M")
 _UNPUBLISHED = {
-    "true": ("draft", "unlisted", "search: exclude", "search_exclude", "excludeSearch", "exclude_from_search"),
+    "true": (
+        "draft",
+        "unlisted",
+        "hidden",
+        "search: exclude",
+        "search_exclude",
+        "excludesearch",
+        "exclude_from_search",
+    ),
     "false": ("published", "publish", "searchable", "search", "pagefind"),
 }
 _COMMA = re.compile(r"\s*,\s*")
@@ -39,16 +47,17 @@ class Metadata:
 
 
 def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
-    """The fields of a frontmatter mapping; never raises."""
+    """The fields of a frontmatter mapping, whatever the case of their names; never raises."""
     if not frontmatter:
         return Metadata()
+    frontmatter = {key.lower(): value for key, value in frontmatter.items()} | dict(frontmatter)
     dates = (timestamp(frontmatter.get(key)) for key in ("modified", "date", "created"))
     return Metadata(
         title=_first_text(frontmatter, "title"),
         description=_first_text(frontmatter, "description", "summary"),
         keywords=_entries(frontmatter, "keywords", "keyword"),
         tags=normalise_tags(_entries(frontmatter, "tags", "tag", separator=re.compile(r"\s*,\s*|\s+(?=#)"))),
-        aliases=_entries(frontmatter, "aliases", "alias"),
+        aliases=aliases_of(frontmatter),
         authors=_entries(frontmatter, "author", "authors", separator=None),
         category=_first_text(frontmatter, "category", "type", "categories"),
         related=_entries({"related": _related(frontmatter.get("related"))}, "related"),
@@ -56,10 +65,18 @@ def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
     )
 
 
-def unpublished(frontmatter: Mapping[str, Any]) -> str:
-    """The field, such as `draft: true`, by which a page is not published, listed or searched; empty without one."""
-    search = frontmatter.get("search")
-    fields = {**frontmatter, "search: exclude": search.get("exclude") if isinstance(search, Mapping) else None}
+def aliases_of(frontmatter: Mapping[str, Any]) -> tuple[str, ...]:
+    """Other names of a page."""
+    return _entries(frontmatter, "aliases", "alias")
+
+
+def unpublished(frontmatter: Mapping[str, Any], path: str = "") -> str:
+    """Why a page is not published, listed or searched: a field such as `draft: true`, or Jekyll's folder of drafts."""
+    if "_drafts" in path.split("/"):
+        return "_drafts/"
+    fields = {key.lower(): value for key, value in frontmatter.items()}
+    search = fields.get("search")
+    fields["search: exclude"] = search.get("exclude") if isinstance(search, Mapping) else None
     for shown, names in _UNPUBLISHED.items():
         for name in names:
             if str(fields.get(name)).lower() == shown:

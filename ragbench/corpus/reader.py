@@ -60,6 +60,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
+_NOT_UTF8 = re.compile("[\udc80-\udcff]+")  # how Python decodes such bytes
+
 # White space would break TREC files; control characters and bytes that are not UTF-8 would break all output.
 _NOT_IN_DOCNO = re.compile(r"[\s\x00-\x1f\x7f-\x9f\udc80-\udcff]")
 
@@ -128,7 +130,7 @@ def read_vault(
             warnings.append(FileWarning(path, "duplicate-docno", message))
             continue
         document, links = _read_file(file, docno, path, max_bytes, {} if memory is None else memory)
-        if document is not None and not drafts and (reason := unpublished(document.frontmatter)):
+        if document is not None and not drafts and (reason := unpublished(document.frontmatter, path)):
             left_out.append(FileWarning(path, "unpublished", reason))
             continue
         warnings.extend(warning for warning in links if warning.name not in LEFT_OUT)
@@ -259,7 +261,7 @@ def _list_problems(root: Path, warnings: Sequence[FileWarning]) -> str:
 
 
 def decoded(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
-    """The text of a file: UTF-8, else what its byte order mark says, else Windows-1252. Never raises.
+    """The text of a file: what its byte order mark says, else UTF-8 with other bytes as Windows-1252. Never raises.
 
     A byte order mark is dropped, CRLF and CR become LF, NUL becomes U+FFFD (as CommonMark 2.3 asks), so a character
     offset into the result is valid everywhere downstream.
@@ -267,13 +269,11 @@ def decoded(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     warnings: list[FileWarning] = []
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS if raw.startswith(mark)), None)
     reason = "according to its byte order mark"
-    if encoding is None:
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            encoding, reason = "cp1252", f"byte {error.start} is not UTF-8"
+    text = raw.decode(encoding or "utf-8", "replace" if encoding else "surrogateescape")
+    if encoding is None and (other := _NOT_UTF8.search(text)):
+        encoding, reason = "cp1252", f"line {text.count(chr(10), 0, other.start()) + 1} is not UTF-8"
+        text = _NOT_UTF8.sub(lambda m: m[0].encode("utf-8", "surrogateescape").decode("cp1252", "replace"), text)
     if encoding is not None:
-        text = raw.decode(encoding, errors="replace")
         warnings.append(FileWarning(path, "encoding", f"read as {encoding} because {reason}; save the file as UTF-8."))
     if "\0" in text:
         warnings.append(FileWarning(path, "nul-bytes", f"{text.count(chr(0))} NUL bytes in the text; remove them."))

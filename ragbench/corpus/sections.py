@@ -76,7 +76,8 @@ def build_sections(
         sections.append(Section(len(sections), heading.level, path, anchor, heading.start, end))
     for offset, name in ids:
         number = bisect_right(sections, offset, key=lambda section: section.start) - 1
-        number += number + 1 < len(sections) and not text[offset : sections[number].end].strip()
+        if sections and "\n" in text[sections[number].start : offset]:  # else it is in the line of the heading
+            number += number + 1 < len(sections) and not text[offset : sections[number].end].strip()
         if sections:
             number = max(number, 0)
             sections[number] = replace(sections[number], ids=(*sections[number].ids, name))

@@ -20,10 +20,11 @@ from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
 
 from ragbench.corpus.markdown import blocks_of, module_lines
 
-_FREQUENT = re.compile(r"<[A-Za-z/!?>]|\{[{%#:*!./]|\{ [#.:]|%%|&[#\w]+;|:::|data:")
+_FREQUENT = re.compile(r"<[A-Za-z/!?>]|\{[{%#:*!./]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]")
+_ICON = ":(?:material|octicons|fontawesome|simple|lucide)-"  # of Material for MkDocs
 _RARE = re.compile(
     r"^[ \t]*(?:--8<--|<<<|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed))"
-    r"|^(?:import|export)\s|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{160}",
+    rf"|^(?:import|export)\s|\[!(?:include|code)|{_ICON}|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{{160}}",
     re.MULTILINE | re.IGNORECASE,
 )
 """A page without any of `_FREQUENT` and this is text as it stands."""
@@ -33,7 +34,7 @@ _PLUG_IN_DATA = frozenset({"dataview", "dataviewjs", "tasks", "compressed-json"}
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _TEXT_ATTRIBUTE = re.compile(
-    "title|label|header|heading|summary|caption|description|alt|text|subtitle|subheading|tagline|placeholder|tooltip",
+    "title|label|header|heading|summary|caption|description|content|alt|text|subtitle|subheading|tagline|placeholder|tooltip",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(
@@ -41,6 +42,11 @@ _ATTRIBUTE = re.compile(
 )
 _LABELS = re.compile(rf"\b(?:{_TEXT_ATTRIBUTE.pattern})[\"']?\s*:\s*([\"'`])(.*?)\1")
 _POSITIONAL = re.compile(r"(?:tab|tabs|expand|details|button|card|badge|hint|alert|note|callout)\b[^\"=]*\"([^\"]*)\"")
+_VERBATIM = re.compile(
+    r"\{%-?\s*raw\b.*?\bendraw\s*-?%\}|<(\w+)[^<>]*\sv-pre\b[^<>]*>.*?</\1>|^:::+[ \t]*v-pre\b.*?^:::",
+    re.DOTALL | re.MULTILINE,
+)
+_SHOWN_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%(?!-?\s*(?:end)?raw\b).*?%\}")
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
 _HEADING_ID = re.compile(r"\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/)\}[ \t]*$", re.MULTILINE)
 _ID = re.compile(r"#([^\s{}#*]+)")
@@ -136,6 +142,8 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             span = len(masked[: match.start()].rstrip(" \t")), match.end()
             edits.append(Edit(*span, "", "", tuple(_ID.findall(match[0]))))
             masked = _masked(masked, [span])
+    if "raw" in masked or "v-pre" in masked:  # templates that are shown
+        masked = _VERBATIM.sub(lambda match: _SHOWN_TEMPLATE.sub(_signs, match[0]), masked)
     for sign, pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
         if sign not in masked:
             continue
@@ -231,15 +239,20 @@ def _rule(
 
 _Rule = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str], str]
 _RULES: tuple[_Rule, ...] = (
-    _rule("<!--", r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
+    _rule("-->", r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
+    _rule("]:", r"^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", "comment"),
     _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[ \t]*\n.*?%%", "comment", flags=re.DOTALL),
     _rule(
         "{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}|\{%-?\s*comment\b.*?\bendcomment\s*-?%\}", "comment", flags=re.DOTALL
     ),
-    _rule("<", r"<(script|style)\b[^<>]*>.*?</\1\s*>", "invisible", flags=re.DOTALL | re.IGNORECASE),
+    _rule("</s", r"<(script|style)\b[^<>]*>.*?</\1\s*>", "invisible", flags=re.DOTALL | re.IGNORECASE),
     _rule("<", r"<\?.*?\?>|<![A-Za-z\[][^>]*>", "invisible", flags=re.DOTALL),
-    _rule("{{", r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|[^\"])*?)/?[>%]\}\}", "template", _words_of_template),
-    _rule("{%", r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|[^\"])*?)[-+]?%\}", "template", _words_of_template),
+    _rule("{{", r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|(?!\{\{)[^\"])*?)/?[>%]\}\}", "template", _words_of_template),
+    _rule("{%", r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|(?!\{%)[^\"])*?)[-+]?%\}", "template", _words_of_template),
+    _rule("include", r"\{\{#\w*include[ \t]+(?P<file>[^\s:}]+)[^}\n]*\}\}", "include", _file_included),
+    _rule(
+        "[!", r"\[!(?:include|code)[\w-]*[ \t]*\[[^\]]*\]\((?P<file>[^)\s]*)[^)]*\)\]", "include", _file_included, re.I
+    ),
     _rule("{{", r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
     _rule("\u26a0", r"^==\u26a0.*\u26a0==.*$", "plug-in-data"),
     _rule("Excalidraw Data", r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements)[ \t]*$", "plug-in-data"),
@@ -248,13 +261,24 @@ _RULES: tuple[_Rule, ...] = (
     _rule("{", r"^[ \t]*\{[*!] (?P<file>\S*).* [*!]\}$", "include", _file_included),
     _rule("[", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
     _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
-    _rule(":::", r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?)?(?P<title>.*)$", "", _title_of_block),
+    _rule(
+        ":::",
+        r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?(?=[\s\[{]|$))?(?P<title>.*)$",
+        "",
+        _title_of_block,
+    ),
+    _rule(":", rf"{_ICON}[\w-]+:", ""),
     _rule("data:", r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
     _rule("&", r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
 )
 """What stands between tags: a sign without which a text has none, a pattern, what is shown instead, and the kind."""
 _EXPRESSION = _rule("{", _BRACES, "template", _string)
-_ATTRIBUTES = _rule("{", r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?<=[)`*_\]]\{)[ \t]*[.#:][^{}\n]*\})", "")
+_ATTRIBUTES = _rule(
+    "{",
+    r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?:(?<=[)`*_\]]\{)[ \t]*[.#:]|(?<=[)\]]\{)[ \t]*[\w-]+=)[^{}\n]*\})"
+    r"|^[ \t]*\{[ \t]*[.#][^{}\n]*\}[ \t]*$",
+    "",
+)
 
 
 @dataclass(slots=True)

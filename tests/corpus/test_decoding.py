@@ -33,7 +33,13 @@ def test_decoding_other_unicode_encodings_are_read_by_their_mark(encoding: str) 
 def test_decoding_windows_1252_is_guessed() -> None:
     text, warnings = decoded("a.md", "Größe €".encode("cp1252"))
     assert text == "Größe €"
-    assert str(warnings[0]) == ("a.md: encoding: read as cp1252 because byte 2 is not UTF-8; save the file as UTF-8.")
+    assert str(warnings[0]) == ("a.md: encoding: read as cp1252 because line 1 is not UTF-8; save the file as UTF-8.")
+
+
+def test_decoding_keeps_utf8_around_other_bytes() -> None:
+    text, warnings = decoded("a.md", "# Größe\n\n".encode() + "naïve € \u2013 ".encode("cp1252") + "日本".encode())
+    assert text == "# Größe\n\nnaïve € \u2013 日本"
+    assert "line 3" in warnings[0].message
 
 
 def test_decoding_nul_bytes_keep_their_place() -> None:

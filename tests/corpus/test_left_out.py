@@ -41,11 +41,30 @@ def test_folder_named_like_output_is_named_when_read(tmp_path: Path) -> None:
     assert [(warning.path, warning.name) for warning in listing.warnings] == [("site/", "output-folder")]
 
 
+def test_folders_of_copied_code_are_named_when_read(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "vendor/x/README.md", "Pods/y.md", "_book/z.md")
+    listing = find_files(tmp_path, MARKDOWN)
+    assert sorted(file.path for file in listing.files) == ["a.md", "vendor/x/README.md"]
+    assert [(warning.path, warning.name) for warning in listing.warnings] == [("vendor/", "output-folder")]
+
+
 def test_gitignore_of_every_folder_is_respected(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "drafts/b.md", "x/c.md", "x/keep.md", "x/y/c.md")
     (tmp_path / ".gitignore").write_text("drafts/\n[\n")
     (tmp_path / "x/.gitignore").write_text("*.md\n!keep.md\n")
     assert paths_of(tmp_path) == ["a.md", "x/keep.md"]
+
+
+def test_gitignore_with_byte_order_mark_and_crlf_is_respected(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "old/b.md")
+    (tmp_path / ".gitignore").write_bytes(b"\xef\xbb\xbfold/\r\n")
+    assert paths_of(tmp_path) == ["a.md"]
+
+
+def test_gitignore_does_not_take_back_pages_of_an_ignored_folder(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "logs/b.md", "temporary/c.md", "temporary/d.md")
+    (tmp_path / ".gitignore").write_text("logs/\n!logs/b.md\ntemporary/*\n!temporary/d.md\n")
+    assert paths_of(tmp_path) == ["a.md", "temporary/d.md"]
 
 
 def test_gitignore_above_the_folder_holds_in_a_repository_only(tmp_path: Path) -> None:
@@ -61,12 +80,31 @@ def test_gitignore_above_the_folder_holds_in_a_repository_only(tmp_path: Path) -
 def test_exclude_takes_globs_and_takes_folders_back(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "old/b.md", "node_modules/c.md", "x/d.draft.md")
     assert paths_of(tmp_path, "old/", "*.draft.md", "!node_modules/") == ["a.md", "node_modules/c.md"]
-    with pytest.raises(ConfigError, check=naming("exclude")):
-        paths_of(tmp_path, "!")
+    assert paths_of(tmp_path, "./old") == ["a.md", "x/d.draft.md"]
+    for wrong in ("!", "old\\more", "old\\"):
+        with pytest.raises(ConfigError, check=naming("data.exclude", wrong)):
+            paths_of(tmp_path, wrong)
+
+
+def test_include_refuses_globs_that_fit_no_path(tmp_path: Path) -> None:
+    write(tmp_path, "docs/a.md")
+    assert len(find_files(tmp_path, ["./docs/*.md"]).files) == 1
+    for wrong in ("docs\\*.md", "!docs/a.md"):
+        with pytest.raises(ConfigError, check=naming("data.include", wrong)):
+            find_files(tmp_path, [wrong])
 
 
 @pytest.mark.parametrize(
-    "field", ["draft: true", "unlisted: true", "published: false", "search:\n  exclude: true", "search_exclude: true"]
+    "field",
+    [
+        "draft: true",
+        "Draft: true",
+        "unlisted: true",
+        "hidden: true",
+        "published: false",
+        "search:\n  exclude: true",
+        "search_exclude: true",
+    ],
 )
 def test_left_out_unpublished_pages_are_read_on_request_only(tmp_path: Path, field: str) -> None:
     write(tmp_path, "a.md")
@@ -74,6 +112,14 @@ def test_left_out_unpublished_pages_are_read_on_request_only(tmp_path: Path, fie
     vault = read_vault(tmp_path)
     assert [document.docno for document in vault.documents] == ["a"]
     assert [(left.path, left.name) for left in vault.left_out] == [("b.md", "unpublished")]
+    assert len(read_vault(tmp_path, drafts=True).documents) == 2
+
+
+def test_left_out_drafts_of_jekyll_and_hidden_pages_are_counted(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "_drafts/b.md", ".c.md")
+    vault = read_vault(tmp_path)
+    assert [document.docno for document in vault.documents] == ["a"]
+    assert [(left.path, left.name) for left in vault.left_out] == [(".c.md", "hidden"), ("_drafts/b.md", "unpublished")]
     assert len(read_vault(tmp_path, drafts=True).documents) == 2
 
 

@@ -37,6 +37,11 @@ date: 2026-01-05
     )
 
 
+def test_metadata_has_fields_in_any_case() -> None:
+    metadata = read_metadata({"Title": "Tides", "TAGS": ["sea"], "title": "High water"})
+    assert (metadata.title, metadata.tags) == ("High water", ("sea",))
+
+
 def test_metadata_of_nothing_is_empty() -> None:
     assert read_metadata({}) == Metadata()
 

@@ -124,3 +124,8 @@ def test_sections_lie_under_their_parents() -> None:
     assert not is_under(c, a.anchor)
     assert not is_under(a, a.anchor)
     assert is_under(c, "")
+
+
+def test_ids_in_headings_without_text_are_those_of_the_heading() -> None:
+    page, _ = parse_document("a", "a.md", b"# A {#one}\n\n## B <a id='two'></a>\n\n<a id='three'></a>\n\n## C\n", 0.0)
+    assert [section.ids for section in page.sections] == [("one",), ("two",), ("three",)]
