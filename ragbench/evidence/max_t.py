@@ -24,7 +24,7 @@ _NEAR = 1e-9  # statistics this near are equal: the same sum added up in another
 
 
 @dataclass(frozen=True)
-class _Chance:
+class Chance:
     """The null distribution of the largest statistic of a family, by sign flips and by a centred bootstrap.
 
     `sign_flip`: the largest |z| of each sign pattern. `bootstrap`: the largest |z| of each bootstrap sample. `upper`
@@ -42,7 +42,7 @@ class _Chance:
 
 def simulate(
     differences: _Floats, compared: NDArray[np.bool_], seed: int, draws: int, *, per_row: bool = False
-) -> _Chance:
+) -> Chance:
     """The z of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
 
     `differences` are 0 where `compared` is False: the row has no value for the query. If few queries changed, all
@@ -64,7 +64,7 @@ def simulate(
     )
     (up, down, signs), (upper, lower, samples) = (_largest(z, len(differences), per_row) for z in (flipped, resampled))
     rows = (signs, samples) if per_row else ()
-    return _Chance(np.maximum(up, down), np.maximum(upper, lower), upper, lower, rows)
+    return Chance(np.maximum(up, down), np.maximum(upper, lower), upper, lower, rows)
 
 
 def _largest(blocks: Iterable[_Floats], rows: int, per_row: bool) -> tuple[_Floats, _Floats, NDArray[np.float32]]:
@@ -100,7 +100,7 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[_Float
         yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).T.astype(np.float64)
 
 
-def p_values(z: _Floats, by_chance: _Chance) -> _Floats:
+def p_values(z: _Floats, by_chance: Chance) -> _Floats:
     """p of signed statistics, the largest over the references: of |z|, and of the tail on its side, counted twice."""
     size = np.abs(z)
     tail = np.where(z > 0, tail_p(size, by_chance.upper, 2), tail_p(size, by_chance.lower, 2))
@@ -113,7 +113,7 @@ def tail_p(observed: _Floats, draws: _Floats, times: int = 1) -> _Floats:
     return np.asarray(np.minimum(1.0, (as_large + 1.0) / (len(draws) + 1.0)), dtype=np.float64)
 
 
-def critical(by_chance: _Chance, level: float, n: int, rows: int) -> tuple[float, float]:
+def critical(by_chance: Chance, level: float, n: int, rows: int) -> tuple[float, float]:
     """The largest z, and the largest -z, whose p is above `level`: the reach of lower and of upper bounds.
 
     If so few queries changed that every p is above `level`, it is the critical value of Student's t for `n` queries,
@@ -125,7 +125,7 @@ def critical(by_chance: _Chance, level: float, n: int, rows: int) -> tuple[float
     return max(both, above), max(both, below)
 
 
-def _both(by_chance: _Chance) -> tuple[_Floats, _Floats]:
+def _both(by_chance: Chance) -> tuple[_Floats, _Floats]:
     return by_chance.sign_flip, by_chance.bootstrap
 
 

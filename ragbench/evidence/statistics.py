@@ -100,7 +100,7 @@ class Comparison:
     @property
     def significant(self) -> bool:
         """Whether the difference is significant at the confidence of the family, and robust."""
-        return self.robust and self.p_value <= 1 - self.confidence + 1e-12
+        return self.robust and bool(_is_small(self.p_value, self.confidence))
 
 
 def compare(
@@ -125,22 +125,18 @@ def compare_all(
     """
     candidate, baseline = np.asarray(candidates, dtype=np.float64), np.asarray(baselines, dtype=np.float64)
     _check(candidate, baseline, draws, confidence)
-    present = ~np.isnan(candidate)
-    differences = np.where(present, candidate - baseline, 0.0)
-    differences[np.abs(differences) <= TIE] = 0.0
-    n = present.sum(axis=1)
-    observed = t_statistic.statistic(n, *t_statistic.sums(differences), t_statistic.floor(differences, n))
-    by_chance = max_t.simulate(differences, present, seed, draws, per_row=True)
-    p_values = max_t.p_values(observed, by_chance)
+    present, differences, n = _paired(candidate, baseline)
+    p_values, by_chance = _tested(differences, present, seed, draws, per_row=True)
     size = (int(n.max()), len(n))
     wide, narrow = (max_t.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
     lows, highs = t_statistic.bounds(differences, n, *wide)
     narrow_lows, narrow_highs = t_statistic.bounds(differences, n, *narrow)
     one_sided = max_t.critical_alone(by_chance.per_row, 1 - confidence, n)
     at_least, _ = t_statistic.bounds(differences, n, one_sided, one_sided)
-    bounded = np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1
-    total, robust = differences.sum(axis=1), np.ones(len(n), dtype=bool)
+    bounded = _bounded(candidate, baseline)
+    total = differences.sum(axis=1)
     more = np.where(n < 60, *UNSEEN) if bounded else np.zeros(len(n))
+    robust = _robust(differences, n, confidence, bounded)
     if bounded:
         lows = np.clip(np.minimum(lows, (total - more) / (n + more)), -1, 1)
         highs = np.clip(np.maximum(highs, (total + more) / (n + more)), -1, 1)
@@ -149,8 +145,6 @@ def compare_all(
         unseen = 1 - (1 - confidence) ** (1 / n)
         narrow_lows = np.clip(np.minimum(narrow_lows, total / n - unseen), -1, 1)
         narrow_highs = np.clip(np.maximum(narrow_highs, total / n + unseen), -1, 1)
-        large = _e_values(differences) >= 2 * len(n) / (1 - confidence)
-        robust = (np.abs(total) > more) & ((total < 0) | (n >= minimums.WITHOUT_BOUND) | large)
     mdes = detectable_effects(differences, present, wide, seed=seed, least=more)
     return [
         Comparison(
@@ -174,6 +168,55 @@ def compare_all(
         )
         for row, mask in enumerate(present)
     ]
+
+
+def significant(
+    candidates: ArrayLike, baselines: ArrayLike, *, seed: int, draws: int = 10_000, confidence: float = 0.95
+) -> NDArray[np.bool_]:
+    """Whether each row of shapes (k, n) differs, shape (k,): `Comparison.significant`, without intervals.
+
+    It needs NumPy alone, so that a gate without intervals installs no SciPy.
+    """
+    candidate, baseline = np.asarray(candidates, dtype=np.float64), np.asarray(baselines, dtype=np.float64)
+    _check(candidate, baseline, draws, confidence)
+    present, differences, n = _paired(candidate, baseline)
+    p_values, _ = _tested(differences, present, seed, draws, per_row=False)
+    return _is_small(p_values, confidence) & _robust(differences, n, confidence, _bounded(candidate, baseline))
+
+
+def _paired(candidate: _Floats, baseline: _Floats) -> tuple[NDArray[np.bool_], _Floats, NDArray[np.int_]]:
+    """Where rows have values, their differences without ties, and how many they have."""
+    present = ~np.isnan(candidate)
+    differences = np.where(present, candidate - baseline, 0.0)
+    differences[np.abs(differences) <= TIE] = 0.0
+    return present, differences, present.sum(axis=1)
+
+
+def _tested(
+    differences: _Floats, present: NDArray[np.bool_], seed: int, draws: int, *, per_row: bool
+) -> tuple[_Floats, max_t.Chance]:
+    """p of every row, adjusted for the family, and the distribution that it comes from."""
+    n = present.sum(axis=1)
+    observed = t_statistic.statistic(n, *t_statistic.sums(differences), t_statistic.floor(differences, n))
+    by_chance = max_t.simulate(differences, present, seed, draws, per_row=per_row)
+    return max_t.p_values(observed, by_chance), by_chance
+
+
+def _is_small(p_values: ArrayLike, confidence: float) -> NDArray[np.bool_]:
+    return np.asarray(p_values) <= 1 - confidence + 1e-12
+
+
+def _bounded(candidate: _Floats, baseline: _Floats) -> bool:
+    return bool(np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1)
+
+
+def _robust(differences: _Floats, n: NDArray[np.int_], confidence: float, bounded: bool) -> NDArray[np.bool_]:
+    """Whether the sign of each row survives `UNSEEN` more queries, and small samples have enough evidence of a gain."""
+    if not bounded:
+        return np.ones(len(n), dtype=bool)
+    total, large = differences.sum(axis=1), _e_values(differences) >= 2 * len(n) / (1 - confidence)
+    sure = (total < 0) | (n >= minimums.WITHOUT_BOUND) | large
+    return np.asarray((np.abs(total) > np.where(n < 60, *UNSEEN)) & sure)
 
 
 def _e_values(differences: _Floats) -> _Floats:

@@ -56,7 +56,7 @@ def flips_only(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     return t_statistic.bounds(differences, n, critical, critical)
 
 
-def _by_chance(differences: Floats, seed: int) -> tuple[Floats, max_t._Chance]:
+def _by_chance(differences: Floats, seed: int) -> tuple[Floats, max_t.Chance]:
     n = np.full(len(differences), differences.shape[1])
     return n, max_t.simulate(differences, np.ones(differences.shape, dtype=bool), seed, DRAWS)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.evidence import max_t, t_statistic
-from ragbench.evidence.statistics import _BETS, _e_values, compare, compare_all
+from ragbench.evidence.statistics import _BETS, _e_values, compare, compare_all, significant
 
 
 def like_ndcg(generator, shape, ties=0.4):
@@ -221,9 +221,9 @@ def test_compare_gain_that_two_lost_queries_would_reverse_is_not_significant():
 
 
 def test_compare_below_thirty_queries_a_gain_needs_a_bound_for_every_distribution():
-    for queries, significant in ((29, False), (30, True)):  # e = 5.3 for 29 of 0.1, below 40
+    for queries, expected in ((29, False), (30, True)):  # e = 5.3 for 29 of 0.1, below 40
         few = compare(np.full(queries, 0.5), np.full(queries, 0.4), seed=1)
-        assert few.p_value < 0.001 and few.significant == significant
+        assert few.p_value < 0.001 and few.significant == expected
     assert compare(np.full(20, 0.7), np.full(20, 0.3), seed=1).significant  # e = 126
     assert compare(np.full(20, 0.3), np.full(20, 0.5), seed=1).significant  # a loss needs none
 
@@ -306,3 +306,13 @@ def test_compare_intervals_of_measures_end_at_one() -> None:
     assert (few.ci_low, few.ci_high) == (-1.0, 1.0)
     times = compare([10.0, 1.0, 9.0], [1.0, 9.0, 0.0], seed=1)
     assert times.ci_low < -1 < 1 < times.ci_high
+
+
+@pytest.mark.parametrize("scale", [0.8, 1.0, 4.0])  # the last beyond [0, 1], where no unseen query is bounded
+def test_significant_is_that_of_the_comparisons(scale):
+    rng = np.random.default_rng(3)
+    old = scale * rng.uniform(0.0, 1.0, (1, 40)).repeat(4, axis=0)
+    new = np.clip(old + scale * np.array([[0.0], [-0.1], [-0.3], [0.2]]) * rng.uniform(0.0, 1.0, (4, 40)), 0, scale)
+    expected = [item.significant for item in compare_all(new, old, seed=0, confidence=0.9)]
+    assert 0 < sum(expected) < 4
+    assert significant(new, old, seed=0, confidence=0.9).tolist() == expected

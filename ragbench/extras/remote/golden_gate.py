@@ -26,7 +26,7 @@ from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import values_of
 from ragbench.evaluation import measures
-from ragbench.evidence.statistics import compare_all
+from ragbench.evidence.statistics import TIE, significant
 from ragbench.extras.remote.golden import Answers, Case, Ranks, is_same, read_baseline, read_cases, write_baseline
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
 from ragbench.extras.remote.live.response_mapping import infer_mapping
@@ -198,14 +198,16 @@ def judge(
     n = old.shape[1]
     least = _least(n, limits.confidence)
     outcomes = {surface: Surface() for surface in before}
-    for (surface, name), found in zip(pairs, compare_all(new, old, seed=0, confidence=limits.confidence), strict=True):
-        outcome = outcomes[surface]
+    sure = significant(new, old, seed=0, confidence=limits.confidence)
+    for (surface, name), before_row, now_row, is_sure in zip(pairs, old, new, sure, strict=True):
+        outcome, moved = outcomes[surface], now_row - before_row
+        rose, fell = int((moved > TIE).sum()), int((moved < -TIE).sum())
         change = MeasureChange(
-            name, found.mean_baseline, found.mean_candidate, found.wins, found.losses, found.significant, least, n
+            name, float(before_row.mean()), float(now_row.mean()), rose, fell, bool(is_sure), least, n
         )
         outcome.changes.append(change)
-        drop = -found.difference
-        if found.significant and drop > 0:
+        drop = change.before - change.now
+        if is_sure and drop > 0:
             outcome.failures.append(f"{name} drops significantly, by {drop:.3f}")
         if limits.max_drop is not None and drop > 0 and drop >= limits.max_drop - 1e-9:
             outcome.failures.append(f"{name} drops by {drop:.3f}; less than {limits.max_drop:g} is allowed")
@@ -251,7 +253,7 @@ def _least(n: int, confidence: float) -> int | None:
     """How many of `n` queries, each lost entirely with no other change, are a significant drop of a measure."""
     for lost in range(_SIGNIFICANT_FROM, n + 1):
         now = np.arange(n)[np.newaxis] >= lost
-        if compare_all(now.astype(float), np.ones((1, n)), seed=0, confidence=confidence)[0].significant:
+        if significant(now.astype(float), np.ones((1, n)), seed=0, confidence=confidence)[0]:
             return lost
     return None
 
