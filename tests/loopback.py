@@ -56,7 +56,7 @@ class Loopback(ABC):
                 for piece in pieces if self.command != "HEAD" else ():
                     self.wfile.write(piece)
 
-            do_HEAD = do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815
+            do_HEAD = do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.http.server_port

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import logging
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, registry
 from ragbench.base.bounds import as_options
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.errors import ConfigError, RagbenchError, ResultsError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragbench.config.settings import Settings
+    from ragbench.export.gate import Limits
+    from ragbench.export.measured_arm import MeasuredArm
 
 _LOG = logging.getLogger(__name__)
 
@@ -21,6 +27,8 @@ It passes if documents and passages both lose less than the margin, and p95 stay
 significantly worse. With too few queries for either, it prints how many more are needed. The reference is pinned in the
 project, because small losses against the previous run would add up.
 
+With --base, it measures the notes before and after a change and lists the queries that were lost and won.
+
 With --golden and --search, it asks any search for the queries of a file, and fails if one is lost, or if a measure
 drops significantly. It needs no run, no index and no configuration."""
 EXAMPLES = """examples:
@@ -28,6 +36,7 @@ EXAMPLES = """examples:
   ragbench gate                                         check the arm of that name in the newest run
   ragbench gate @2/phase1 @1/phase1                     two arms
   ragbench gate results/runs/A results/runs/B --margin 0.01 --latency-tolerance 0.5
+  ragbench gate --base origin/main exp=recommended --markdown gate.md
   ragbench gate --max-pollution 0.3                     fails if over 30% of a context is from the wrong folders
   ragbench gate --golden golden.json --search "https://docs.example.org/search.json?q={query}" --write-baseline
   ragbench gate --golden golden.json --search "https://docs.example.org/search.json?q={query}"
@@ -46,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--pin", metavar="RUN", help="store this run or arm in the project as the reference of later gates"
+    )
+    parser.add_argument(
+        "--base",
+        metavar="COMMIT",
+        help="measure the settings on this folder at a commit of Git, such as origin/main, and as it is; compare both",
     )
     parser.add_argument(
         "--measure",
@@ -80,6 +94,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--changed-data", action="store_true", help="compare although documents, queries or judgments changed"
+    )
+    parser.add_argument(
+        "--markdown", metavar="FILE", help="also write the outcome as markdown, for a comment on the pull request"
     )
     golden = parser.add_argument_group("any search, with a golden file")
     golden.add_argument("--golden", metavar="FILE", help="queries with expected pages: JSON, JSON Lines, YAML or CSV")
@@ -116,13 +133,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when the candidate is worse, 3 when too little is known to say."""
+    try:
+        return _compare(arguments)
+    except RagbenchError as error:
+        if arguments.markdown:
+            from ragbench.export import gate_page
+
+            gate_page.write(Path(arguments.markdown), gate_page.refused(str(error)))
+        raise
+
+
+def _compare(arguments: argparse.Namespace) -> int:
     if arguments.golden or arguments.search:
         if not arguments.golden:
             raise ConfigError("--search needs --golden: a file of queries with the pages that answer them")
         return int(registry.required("hook", "golden_gate", "--golden")(arguments))
     from ragbench.config import composition, project
     from ragbench.export import measured_arm
-    from ragbench.export.gate import Limits, gate, show
+    from ragbench.export.gate import Limits
     from ragbench.workbench.runs import find, split_words
 
     with as_options():
@@ -135,6 +163,8 @@ def main(arguments: argparse.Namespace) -> int:
             arguments.max_pollution,
         )
     named, overrides = split_words(arguments.words)
+    if arguments.base:
+        return _since(arguments, limits, named, overrides)
     if len(named) > 2:
         raise ConfigError(f"two runs are compared, got {', '.join(named)}: ragbench gate OLD NEW")
     settings = composition.compose(overrides)
@@ -148,7 +178,28 @@ def main(arguments: argparse.Namespace) -> int:
     first, second = [*(named or [_pinned(settings)]), "@1"][:2]
     baseline = measured_arm.find(find(first, settings))
     candidate = measured_arm.find(find(second, settings), like=baseline.name)
+    return _show(arguments, limits, baseline, candidate)
+
+
+def _since(arguments: argparse.Namespace, limits: Limits, named: Sequence[str], overrides: Sequence[str]) -> int:
+    """Measure the files of a commit and those of now, and compare."""
+    from ragbench.export import commits, measured_arm
+
+    if named or arguments.pin:
+        raise ConfigError("--base measures both sides: omit runs and --pin, and give settings such as exp=recommended")
+    with commits.measured(arguments.base, overrides, arguments.trust) as folders:
+        baseline, candidate = map(measured_arm.find, folders)
+        return _show(arguments, replace(limits, changed_data=True), baseline, candidate)
+
+
+def _show(arguments: argparse.Namespace, limits: Limits, baseline: MeasuredArm, candidate: MeasuredArm) -> int:
+    from ragbench.export import gate_page, run_moves
+    from ragbench.export.gate import exit_code, gate, show
+
     checks = gate(baseline, candidate, limits)
+    if arguments.markdown:
+        text = run_moves.markdown(checks, exit_code(checks), baseline, candidate)
+        gate_page.write(Path(arguments.markdown), text)
     return show(checks, arguments.json)
 
 

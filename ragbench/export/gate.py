@@ -31,13 +31,22 @@ _Outcome = Literal["passes", "fails", "not checked"]
 class Check:
     """A check: the part that was checked, the outcome, and a sentence about it.
 
-    `undecided`: it was to be shown, and there is too little to show it.
+    `undecided`: it was to be shown, and there is too little to show it. `levels`: the comparisons of a check of quality.
     """
 
     part: str
     outcome: _Outcome
     message: str
     undecided: bool = False
+    levels: tuple[LevelComparison, ...] = ()
+
+
+def exit_code(checks: Iterable[Check]) -> int:
+    """0 if all passed, else 1 where one failed, or 3 where one is undecided."""
+    listed = list(checks)
+    if any(check.outcome == "fails" for check in listed):
+        return FAILED
+    return NOT_CHECKED if any(check.undecided for check in listed) else 0
 
 
 def show(checks: Iterable[Check], as_json: bool) -> int:
@@ -54,12 +63,11 @@ def show(checks: Iterable[Check], as_json: bool) -> int:
             unchecked = check.outcome == "not checked" and not check.undecided
             text = f"not checked: {check.message}" if unchecked else check.message
             screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), text))
-    failed = any(check.outcome == "fails" for check in lines)
-    undecided = any(check.undecided for check in lines)
+    code = exit_code(lines)
     if as_json:
         rows = [{"part": check.part, "outcome": check.outcome, "said": check.message} for check in lines]
-        console.print_json({"passes": not failed and not undecided, "checks": rows})
-    return FAILED if failed else NOT_CHECKED if undecided else 0
+        console.print_json({"passes": code == 0, "checks": rows})
+    return code
 
 
 BASELINE, CANDIDATE = "baseline", "candidate"
@@ -141,7 +149,7 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     outcome: _Outcome = "fails" if "fails" in outcomes else "not checked" if "not checked" in outcomes else "passes"
     if outcome == "passes" and judged.verdict.quality == "open":
         reasons[0] = f"no loss {f'of {margin:g}' if margin else 'is significant'}, a gain is {reasons[0]}"
-    return Check("quality", outcome, "; ".join(reasons), undecided=outcome == "not checked")
+    return Check("quality", outcome, "; ".join(reasons), outcome == "not checked", levels)
 
 
 def check_level(level: LevelComparison, margin: float) -> tuple[_Outcome, str]:

@@ -18,15 +18,11 @@ from ragbench.benchmark.query_filter import QueryFilter, read_filter
 from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json_file
 from ragbench.boundary.yaml import read_yaml_file
+from ragbench.evaluation.moves import Answers
 
 QUERY = ("query", "question", "q", "text")
 EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", "path")
 """The fields of a case, by preference."""
-
-Ranks = Mapping[str, int | None]
-"""The rank of each expected page of a query, from 1; None where it is not among the first hits."""
-Answers = Mapping[str, Ranks]
-"""The ranks by query."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,9 @@ from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import values_of
 from ragbench.evaluation import measures
 from ragbench.evidence.statistics import TIE, significant
-from ragbench.extras.remote.golden import Answers, Case, Ranks, is_same, read_baseline, read_cases, write_baseline
+from ragbench.evaluation.moves import Answers, Moved, moves
+from ragbench.export import gate_page
+from ragbench.extras.remote.golden import Case, is_same, read_baseline, read_cases, write_baseline
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
 from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
@@ -79,22 +81,6 @@ class MeasureChange:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A query whose best expected page left the first hits, or entered them.
-
-    `instead`: the page that is now at the old place of a lost one, "" if there is none. `counts`: whether a lost query
-    was in the first half of the hits, so that no small shift explains it.
-    """
-
-    query: str
-    page: str
-    before: int | None
-    now: int | None
-    instead: str = ""
-    counts: bool = False
-
-
-@dataclass(frozen=True)
 class Leaks:
     """Hits outside the filter of their query: `outside` of the `known` ones, which give the values of the filter."""
 
@@ -126,8 +112,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Ask, and write the baseline or compare with it; 1 when the search is worse. RagbenchError when nothing can be."""
     if not arguments.search:
         raise ConfigError("--golden needs --search: a URL with {query}, a program, or mcp: and one of these")
-    if arguments.words or arguments.pin:
-        raise ConfigError("--golden takes no run: its baseline is a file (--baseline)")
+    if arguments.words or arguments.pin or arguments.base:
+        raise ConfigError("--golden takes no run and no --base: its baseline is a file (--baseline)")
     for name in ("margin", "latency_tolerance", "max_pollution", "changed_data"):
         if (value := getattr(arguments, name)) is not None and value is not False:
             raise ConfigError(f"--{name.replace('_', '-')} belongs to a gate of runs: omit it with --golden")
@@ -168,6 +154,8 @@ def main(arguments: argparse.Namespace) -> int:
     for name, outcome in outcomes.items():
         outcome.leaks = asked[name][1]
     failed = any(outcome.failures for outcome in outcomes.values())
+    if arguments.markdown:
+        gate_page.write(Path(arguments.markdown), markdown(outcomes, depth, golden, file))
     if arguments.json:
         console.print_json({"passes": not failed, "cases": len(cases), "surfaces": outcomes})
     else:
@@ -212,28 +200,13 @@ def judge(
         if limits.max_drop is not None and drop > 0 and drop >= limits.max_drop - 1e-9:
             outcome.failures.append(f"{name} drops by {drop:.3f}; less than {limits.max_drop:g} is allowed")
     for surface, outcome in outcomes.items():
-        for query, ranks in before[surface].items():
-            page, rank = _best(ranks, depth)
-            page_now, rank_now = _best(now[surface][query], depth)
-            if rank and not rank_now:
-                listed = list(dict.fromkeys(hits[surface][query])) if hits else []
-                instead = listed[rank - 1] if len(listed) >= rank else ""
-                outcome.lost.append(Moved(query, page, rank, None, instead, counts=rank <= depth // 2))
-            elif rank_now and not rank:
-                outcome.won.append(Moved(query, page_now, None, rank_now))
+        outcome.lost, outcome.won = moves(before[surface], now[surface], depth, hits[surface] if hits else None)
         lost = sum(moved.counts for moved in outcome.lost)
         if lost > limits.allow_lost:
             outcome.failures.append(
                 f"{lost} of {n} queries lost that were among the first {depth // 2} hits; {limits.allow_lost} allowed"
             )
     return outcomes
-
-
-def _best(ranks: Ranks, depth: int) -> tuple[str, int | None]:
-    """The expected page with the best rank within `depth`, and the rank; the first page and None without any."""
-    page = min(ranks, key=lambda name: ranks[name] or depth + 1)
-    rank = ranks[page]
-    return page, rank if rank is not None and rank <= depth else None
 
 
 def _values(answers: Answers, queries: Sequence[str], names: Sequence[str], depth: int) -> list[list[float]]:
@@ -454,10 +427,47 @@ def _lines(name: str, outcome: Surface, depth: int) -> list[str]:
     for change in outcome.changes:
         numbers = f"{change.before:8.3f}{change.now:8.3f}{change.now - change.before:+9.3f}"
         lines.append(f"{change.measure:10}{numbers}   {change.words}")
-    for moved in outcome.lost:
-        instead = f"; at {moved.before} is now {moved.instead}" if moved.instead else ""
-        slight = "" if moved.counts else " (not counted: a small shift may do this)"
-        lines.append(f"lost  '{moved.query}': {moved.page} was at {moved.before}, is not in {depth}{instead}{slight}")
-    lines += [f"won   '{moved.query}': {moved.page} was not in {depth}, is at {moved.now}" for moved in outcome.won]
+    for name, queries in (("lost ", outcome.lost), ("won  ", outcome.won)):
+        lines += [f"{name} '{moved.query}': {moved.sentence(depth)}" for moved in queries]
     lines += [] if outcome.leaks is None else [outcome.leaks.sentence]
     return lines + ([f"FAILS {failure}" for failure in outcome.failures] or ["passes"])
+
+
+def markdown(outcomes: Mapping[str, Surface], depth: int, golden: Path, baseline: Path) -> str:
+    """The outcome for a pull request."""
+    failed = any(outcome.failures for outcome in outcomes.values())
+    sections = [_part(name, outcome, depth) for name, outcome in outcomes.items()]
+    again = gate_page.code(f"ragbench gate --golden {golden.name} --search ... --write-baseline")
+    advice = (
+        f"Start with the lost queries. If the change is right, because a page has a new name or another page answers "
+        f"now, correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again ({again}), and commit "
+        "both."
+        if failed
+        else "Nothing: merge. A pass does not exclude a small loss; the last column says which drop would be found."
+    )
+    return gate_page.page("fails" if failed else "passes", sections, advice)
+
+
+def _part(name: str, outcome: Surface, depth: int) -> gate_page.Section:
+    cases = outcome.changes[0].cases
+    head = ["measure of pages", "before", "now", "change", f"what {cases} queries show"]
+    rows = [
+        [
+            change.measure,
+            f"{change.before:.3f}",
+            f"{change.now:.3f}",
+            f"{change.now - change.before:+.3f}",
+            change.words,
+        ]
+        for change in outcome.changes
+    ]
+    facts = [
+        f"**{'Fails' if outcome.failures else 'Passes'}**"
+        + "".join(f": {failure}" for failure in outcome.failures[:1]),
+        *outcome.failures[1:],
+        *([] if outcome.leaks is None else [f"Filters: {outcome.leaks.sentence}."]),
+        "Passages and latency: not compared, because the baseline has ranks of pages only.",
+        f"Queries: all {cases} of the golden file decide each gate, so a search that was tuned on them looks better "
+        "here than it is.",
+    ]
+    return gate_page.Section(name, [head, *rows], facts, outcome.lost, outcome.won, depth)
