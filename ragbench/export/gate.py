@@ -31,7 +31,7 @@ _Outcome = Literal["passes", "fails", "not checked"]
 class Check:
     """A check: the part that was checked, the outcome, and a sentence about it.
 
-    `undecided`: it was to be shown, and there is too little to show it. `levels`: the comparisons of a check of quality.
+    `undecided`: it was to be shown, and there is too little to show it. `levels`: those of quality.
     """
 
     part: str

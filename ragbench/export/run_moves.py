@@ -32,7 +32,7 @@ _ADVICE = {
 
 def moved(baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[list[Moved], list[Moved]]:
     """The lost and the won queries by their text, each by the best rank of a relevant document in its own run."""
-    texts = dict(candidate.results.topics[["qid", "text"]].itertuples(index=False))
+    texts: dict[str, str] = dict(candidate.results.topics[["qid", "text"]].itertuples(index=False))
     before, _ = _answers(baseline, texts)
     now, hits = _answers(candidate, texts)
     return moves(before, now, DEPTH, hits)

@@ -169,30 +169,73 @@ def golden_repository(folder: Path) -> None:
     (folder / "hits").write_text("guide/keys.md guide/a.md", "utf-8")
 
 
-@pytest.mark.slow
-def test_action_from_a_clean_clone_comments_on_a_golden_file(tmp_path: Path) -> None:
-    """Installs from an index what the lock has and no more, about 150 MB."""
-    clone, repository = tmp_path / "clone", tmp_path / "repository"
-    git(ROOT, "clone", "--quiet", "--no-local", "--depth", "1", f"file://{ROOT}", str(clone))
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is committed, and nothing else."""
+    folder = tmp_path_factory.mktemp("clean") / "clone"
+    git(ROOT, "clone", "--quiet", "--no-local", "--depth", "1", f"file://{ROOT}", str(folder))
+    return folder
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """The programs of an environment without packages."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
-    golden_repository(repository)
-    binaries, inputs = tmp_path / "venv" / "bin", {"golden": "golden.json", "search": "python batch.py"}
-    job = Job(repository, clone, binaries, inputs)
+    return tmp_path / "venv" / "bin"
+
+
+LOST = "- `rotate a key`: `guide/keys.md` was at 1, is not in 10; at 1 is now `guide/b.md`"
+
+
+@pytest.mark.slow
+def test_action_from_a_clean_clone_comments_on_a_golden_file(tmp_path: Path, clone: Path, empty: Path) -> None:
+    """It installs from an index what the lock has and no more."""
+    golden_repository(tmp_path / "repository")
+    job = Job(tmp_path / "repository", clone, empty, {"golden": "golden.json", "search": "python batch.py"})
     installed = job.run("install")
     assert installed.returncode == 0, installed.stderr
-    packages = tmp_path / "venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+    packages = empty.parent / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
     assert not (packages / "scipy").exists() and not (packages / "mlflow").exists()
     subprocess.run(
-        [binaries / "ragbench", "gate", "--golden", "golden.json", "--search", "python batch.py", "--write-baseline"],
-        **{"cwd": repository, "env": job.environment, "check": True},
+        [empty / "ragbench", "gate", "--golden", "golden.json", "--search", "python batch.py", "--write-baseline"],
+        **{"cwd": job.folder, "env": job.environment, "check": True},
     )
-    (repository / "hits").write_text("guide/b.md guide/a.md", "utf-8")
+    (job.folder / "hits").write_text("guide/b.md guide/a.md", "utf-8")
     assert job.run("gate").returncode == 0
     with Forge("github", []) as forge:
         text = commented(job, forge)
-    assert "## Search gate fails: 1 query lost" in text
-    assert "- `rotate a key`: `guide/keys.md` was at 1, is not in 10; at 1 is now `guide/b.md`" in text
+    assert "## Search gate fails: 1 query lost" in text and LOST in text
     assert job.run("outcome").returncode == 1
+
+
+@pytest.mark.slow
+def test_workflow_of_the_page_works_as_it_is(tmp_path: Path, clone: Path, empty: Path) -> None:
+    """The wheel and the lock in `search`, as the page says; `node` is a program that prints hits."""
+    page = (ROOT / "docs" / "ci-gate.md").read_text("utf-8")
+    (block,) = re.findall(r"```yaml\n(on: pull_request\n.*?)```", page, re.S)
+    steps = [step for step in yaml.safe_load(block)["jobs"]["search"]["steps"] if "run" in step]
+    repository = tmp_path / "repository"
+    golden_repository(repository)
+    (repository / "search").mkdir()
+    (repository / "search" / "gate.txt").write_bytes((clone / "requirements" / "gate.txt").read_bytes())
+    wheel = ["wheel", "--quiet", "--no-deps", "-w", repository / "search", clone]
+    subprocess.run([empty / "pip", *wheel], check=True, cwd=tmp_path)
+    (empty / "node").write_text("#!/bin/sh\necho '[\"guide/b.md\"]'\n")
+    (empty / "node").chmod(0o755)
+    (repository / "golden.baseline.json").write_text(
+        '{"depth": 10, "surfaces": {"search": [{"query": "rotate a key", "ranks": {"guide/keys.md": 1}}]}}', "utf-8"
+    )
+    job = Job(repository, clone, empty, {})
+    (job.temp / "event.json").write_text('{"pull_request": {"number": 7}}', "utf-8")
+    with Forge("github", []) as forge:
+        place = {"GITHUB_API_URL": forge.url, "GITHUB_REPOSITORY": "owner/docs", "GITHUB_TOKEN": "s3cret"}
+        environment = {**job.environment, **place, "GITHUB_EVENT_PATH": str(job.temp / "event.json")}
+        codes = [
+            subprocess.run(["bash", "-e", "-c", step["run"]], cwd=repository, env=environment, check=False).returncode
+            for step in steps
+        ]
+    assert codes == [0, 1, 0]
+    assert LOST in forge.sent[0][2] and LOST in (job.temp / "summary").read_text("utf-8")
 
 
 def test_action_is_pinned_and_gives_no_token_to_the_search() -> None:

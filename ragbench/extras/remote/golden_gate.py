@@ -26,8 +26,8 @@ from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import values_of
 from ragbench.evaluation import measures
-from ragbench.evidence.statistics import TIE, significant
 from ragbench.evaluation.moves import Answers, Moved, moves
+from ragbench.evidence.statistics import TIE, significant
 from ragbench.export import gate_page
 from ragbench.extras.remote.golden import Case, is_same, read_baseline, read_cases, write_baseline
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
@@ -439,9 +439,9 @@ def markdown(outcomes: Mapping[str, Surface], depth: int, golden: Path, baseline
     sections = [_part(name, outcome, depth) for name, outcome in outcomes.items()]
     again = gate_page.code(f"ragbench gate --golden {golden.name} --search ... --write-baseline")
     advice = (
-        f"Start with the lost queries. If the change is right, because a page has a new name or another page answers "
-        f"now, correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again ({again}), and commit "
-        "both."
+        "Start with the lost queries. If the change is right, because a page has a new name or another page answers "
+        f"now, correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again ({again}), and "
+        "commit both."
         if failed
         else "Nothing: merge. A pass does not exclude a small loss; the last column says which drop would be found."
     )
