@@ -55,9 +55,13 @@ def remove_abandoned(folder: Path, alone: bool = False) -> None:
 
 
 def _is_running(process: int) -> bool:
-    import psutil
-
-    return process < 2**31 and psutil.pid_exists(process)
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return process > 0
 
 
 @cache

@@ -28,7 +28,9 @@ def measured(commit: str, words: Sequence[str], trust: bool = False) -> Iterator
     top = Path(_git(here, "rev-parse", "--show-toplevel"))
     below = _git(here, "rev-parse", "--show-prefix")
     if _git(top, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", check=False) == "":
-        raise ConfigError(f"--base {commit} is no commit here: fetch it (in CI, check out with the whole history)")
+        raise ConfigError(
+            f"--base {commit} is not a commit of this repository: fetch it (in CI, check out with the whole history)"
+        )
     with tempfile.TemporaryDirectory(prefix="ragbench-gate-") as place:
         work, before = Path(place), Path(place) / "before"
         _git(top, "worktree", "add", "--quiet", "--detach", str(before), commit)

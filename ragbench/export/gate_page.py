@@ -1,7 +1,7 @@
 """The outcome of a gate as markdown, for the comment on a pull request: the verdict first, then what it rests on.
 
 Queries, names of pages and messages come from others. The first two are in code spans, in which a forge renders no
-markup and notifies nobody; of messages every sign of markdown and HTML is escaped.
+markup and sends no notification; of messages every sign of markdown and HTML is escaped.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _INVISIBLE = "\N{ZERO WIDTH SPACE}"  # after @ and #: no notification, no refere
 
 
 @dataclass(frozen=True)
-class Section:
+class GateSection:
     """What a gate says of one search, or of one pair of runs.
 
-    `table`: a row of headings, then the rows. `facts`: sentences of ours in markdown. `depth`: of `lost` and `won`.
+    `table`: a row of headings, then the rows. `facts`: sentences in markdown. `depth`: of `lost` and `won`.
     """
 
     title: str
@@ -35,7 +35,7 @@ class Section:
     depth: int = 10
 
 
-def page(outcome: str, sections: Sequence[Section], advice: str) -> str:
+def page(outcome: str, sections: Sequence[GateSection], advice: str) -> str:
     """The markdown of an outcome, such as `fails`, its sections, and what to do."""
     number = {name: sum(len(getattr(section, name)) for section in sections) for name in ("lost", "won")}
     moved = [f"{counted(count, 'query')} {name}" for name, count in number.items() if count]
@@ -45,7 +45,7 @@ def page(outcome: str, sections: Sequence[Section], advice: str) -> str:
 
 def refused(reason: str) -> str:
     """The markdown of a gate that could compare nothing."""
-    return page("compared nothing", [Section("", facts=[escaped(reason)])], "Repair this, and run the gate again.")
+    return page("compared nothing", [GateSection("", facts=[escaped(reason)])], "Repair this, and run the gate again.")
 
 
 def write(path: Path, text: str) -> None:
@@ -53,7 +53,7 @@ def write(path: Path, text: str) -> None:
     write_text(path, text)
 
 
-def _section(section: Section) -> str:
+def _section(section: GateSection) -> str:
     parts = [f"### {escaped(section.title)}"] if section.title else []
     if section.table:
         head, *rows = section.table

@@ -62,7 +62,7 @@ def markdown(checks: Sequence[Check], code: int, baseline: MeasuredArm, candidat
     facts = [f"**{check.part.capitalize()}** {_said(check)}" for check in checks]
     facts.append(f"**Queries** {_use_of_queries(candidate, levels)}")
     title = candidate.name if candidate.name == baseline.name else f"{baseline.name} → {candidate.name}"
-    section = gate_page.Section(title, table, facts, lost, won, DEPTH)
+    section = gate_page.GateSection(title, table, facts, lost, won, DEPTH)
     return gate_page.page(_OUTCOMES[code], [section], _ADVICE[code])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,48 @@ def test_gate_compares_with_the_pinned_run(
     assert cli.main(["gate", "--pin", str(folders[2]), *words]) == 0
     assert (tmp_path / "ragbench.yaml").read_text(encoding="utf-8").count("gate:") == 1
     assert cli.main(["gate", *words]) == 0
+
+
+def test_gate_writes_markdown_with_both_levels(write_results, tmp_path: Path, capsys) -> None:
+    lower = [value - 0.1 for value in VALUES]
+    run = write_results(tmp_path / "run", {"old": VALUES, "new": lower}, passages={"old": lower, "new": VALUES})
+    named, page = ["gate", f"{run / 'arms' / 'old'}", f"{run / 'arms' / 'new'}"], tmp_path / "gate.md"
+    assert cli.main([*named, "--markdown", str(page)]) == 1
+    text = page.read_text("utf-8")
+    assert text.startswith("## Search gate fails\n\n### old → new\n\n| level | before | now |")
+    assert (
+        "| documents, nDCG@10 | 0.500 | 0.400 | -0.100 \\[" in text and "| significantly worse |\n| passages, " in text
+    )
+    assert "**Latency** is not shown: " in text and "no earlier comparison is recorded here" in text
+    assert cli.main(["gate", "nowhere", "--markdown", str(page)]) == 2
+    refusal = capsys.readouterr().err.removeprefix("ragbench: ")
+    assert page.read_text("utf-8").startswith("## Search gate compared nothing\n\n")
+    assert refusal[:20] in page.read_text("utf-8")
+
+
+def test_gate_lists_lost_and_won_queries(write_results, reseal, tmp_path: Path) -> None:
+    """By rank of the best relevant document of each run, whatever it is called there."""
+    run = write_results(tmp_path / "run", {"old": VALUES[:30], "new": VALUES[:30]})
+    (run / "documents.qrels").write_text("q0 0 a.md 2\nq0 0 b.md 0\nq1 0 c.md 1\n", "utf-8")
+    (run / "arms" / "old" / "run.trec").write_text(
+        "q0 Q0 a.md 1 2.0 x\nq0 Q0 b.md 2 1.0 x\nq1 Q0 z.md 1 1 x\n", "utf-8"
+    )
+    (run / "arms" / "new" / "run.trec").write_text("q0 Q0 b.md 1 1.0 x\nq1 Q0 z.md 1 2 x\nq1 Q0 c.md 2 1 x\n", "utf-8")
+    reseal(run)
+    page = tmp_path / "gate.md"
+    cli.main(["gate", f"{run / 'arms' / 'old'}", f"{run / 'arms' / 'new'}", "--markdown", str(page)])
+    text = page.read_text("utf-8")
+    assert ": 1 query lost, 1 query won\n" in text
+    assert "**Lost**\n\n- `q0`: `a.md` was at 1, is not in 10; at 1 is now `b.md`\n" in text
+    assert "**Won**\n\n- `q1`: `c.md` was not in 10, is at 2\n" in text
+
+
+def test_gate_of_a_commit_refuses_runs_and_unknown_commits(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["gate", "--base", "HEAD", "--pin", "@1"]) == 2
+    assert "--base measures both sides: omit runs and --pin" in capsys.readouterr().err
+    assert cli.main(["gate", "--base", "HEAD"]) == 2
+    assert "git rev-parse fails in" in capsys.readouterr().err
+    subprocess.run(["git", "init", "-q"], check=True)
+    assert cli.main(["gate", "--base", "nope"]) == 2
+    assert "--base nope is not a commit of this repository: fetch it" in capsys.readouterr().err

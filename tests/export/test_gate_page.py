@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ragbench.evaluation.moves import Moved, moves
-from ragbench.export.gate_page import Section, code, escaped, page, refused
+from ragbench.export.gate_page import GateSection, code, escaped, page, refused
 
 HOSTILE = (
     "`a` ``b", "```", "<!-- x -->", "<script>alert(1)</script>", "[a](http://evil.example)", "@team and #12", "a|b\\|c",
@@ -37,7 +37,7 @@ def test_page_begins_with_the_outcome_and_ends_with_advice() -> None:
     lost = [Moved(f"query {n}", "a.md", 1, None, "b.md", counts=True) for n in range(25)]
     won = [Moved("x", "c.md", None, 3)]
     text = page(
-        "fails", [Section("search", [["level", "change"], ["R@1", "-0.1"]], ["A fact."], lost, won)], "Mend it."
+        "fails", [GateSection("search", [["level", "change"], ["R@1", "-0.1"]], ["A fact."], lost, won)], "Mend it."
     )
     assert text.startswith("## Search gate fails: 25 queries lost, 1 query won\n\n### search\n\n| level | change |\n")
     assert "- `query 0`: `a.md` was at 1, is not in 10; at 1 is now `b.md`\n" in text

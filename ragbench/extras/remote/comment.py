@@ -31,7 +31,7 @@ _ACTIONS = "github-actions[bot]"
 
 
 @dataclass(frozen=True)
-class Place:
+class Comments:
     """The comments of a pull request by the interface of a forge.
 
     `comments`: where they are listed and created. `comment`: where one is changed, with {id}. `change`: the method that
@@ -90,13 +90,13 @@ def _why(error: HttpError) -> str:
     return f": {error.body}" if error.body else ""
 
 
-def place(environment: Mapping[str, str]) -> Place:
+def comments_of(environment: Mapping[str, str]) -> Comments:
     """The comments of the pull request that a job is for. ConfigError where the environment names none."""
     if environment.get("CI_MERGE_REQUEST_IID"):
         of = f"/projects/{_named(environment, 'CI_PROJECT_ID')}/merge_requests/{environment['CI_MERGE_REQUEST_IID']}"
         headers = {"PRIVATE-TOKEN": _named(environment, "GITLAB_TOKEN")}
         api = _named(environment, "CI_API_V4_URL")
-        return Place(api, f"{of}/notes", f"{of}/notes/{{id}}", "PUT", ("author", "username"), headers)
+        return Comments(api, f"{of}/notes", f"{of}/notes/{{id}}", "PUT", ("author", "username"), headers)
     event = Path(_named(environment, "GITHUB_EVENT_PATH"))
     try:
         number = int(read_json_file(event)["pull_request"]["number"])
@@ -112,7 +112,9 @@ def place(environment: Mapping[str, str]) -> Place:
         "X-GitHub-Api-Version": "2022-11-28",
     }
     api = environment.get("GITHUB_API_URL") or "https://api.github.com"
-    return Place(api, f"{issues}/{number}/comments", f"{issues}/comments/{{id}}", "PATCH", ("user", "login"), headers)
+    return Comments(
+        api, f"{issues}/{number}/comments", f"{issues}/comments/{{id}}", "PATCH", ("user", "login"), headers
+    )
 
 
 def _named(environment: Mapping[str, str], name: str) -> str:
@@ -131,7 +133,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if not re.fullmatch(r"[\w.][\w. -]*", given.key, re.ASCII):
             raise ConfigError(f"--key must be letters, digits, blanks, dots and hyphens, got '{given.key[:40]}'")
         marker = f"<!-- ragbench: {given.key} -->"
-        print(f"comment {place(os.environ).keep(given.file.read_text(encoding='utf-8'), marker)}")
+        print(f"comment {comments_of(os.environ).keep(given.file.read_text(encoding='utf-8'), marker)}")
     except (RagbenchError, OSError, UnicodeDecodeError) as error:
         known = isinstance(error, RagbenchError)
         reason = error if known else f"{given.file} cannot be read: {why_unreadable(error)}"

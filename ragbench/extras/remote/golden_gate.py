@@ -448,7 +448,7 @@ def markdown(outcomes: Mapping[str, Surface], depth: int, golden: Path, baseline
     return gate_page.page("fails" if failed else "passes", sections, advice)
 
 
-def _part(name: str, outcome: Surface, depth: int) -> gate_page.Section:
+def _part(name: str, outcome: Surface, depth: int) -> gate_page.GateSection:
     cases = outcome.changes[0].cases
     head = ["measure of pages", "before", "now", "change", f"what {cases} queries show"]
     rows = [
@@ -470,4 +470,4 @@ def _part(name: str, outcome: Surface, depth: int) -> gate_page.Section:
         f"Queries: all {cases} of the golden file decide each gate, so a search that was tuned on them looks better "
         "here than it is.",
     ]
-    return gate_page.Section(name, [head, *rows], facts, outcome.lost, outcome.won, depth)
+    return gate_page.GateSection(name, [head, *rows], facts, outcome.lost, outcome.won, depth)

@@ -161,6 +161,19 @@ def test_golden_gate_names_lost_and_won_queries(golden: Path, capsys: pytest.Cap
     ]
 
 
+def test_golden_gate_writes_markdown(golden: Path) -> None:
+    gate("--write-baseline")
+    page = golden.with_suffix(".md")
+    assert gate("--markdown", str(page), lost=1) == 1
+    text = page.read_text("utf-8")
+    assert text.startswith("## Search gate fails: 1 query lost\n\n### search\n\n| measure of pages | before | now |")
+    assert "- `topic 0`: `guide/page0.md` was at 1, is not in 10; at 1 is now `guide/other.md`\n" in text
+    assert "**Fails**: 1 of 12 queries lost that were among the first 5 hits; 0 allowed\n" in text
+    assert "`ragbench gate --golden golden.json --search ... --write-baseline`" in text
+    assert gate("--markdown", str(page)) == 0
+    assert page.read_text("utf-8").startswith("## Search gate passes\n\n### search\n")
+
+
 def test_golden_gate_without_comparison_never_passes(golden: Path, server: Server, capsys) -> None:
     def refusal(*more: str, search: str = "") -> str:
         assert gate(*more, search=search) == 2
