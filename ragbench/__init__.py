@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.native import save_benchmark
-    from ragbench.config.function_stage import stage
     from ragbench.evaluation.measures import measure
     from ragbench.extras.fit.tuning.report import Tuning as Tuning
     from ragbench.extras.fit.workbench import tune
     from ragbench.extras.remote.live.objects import retriever
     from ragbench.extras.ship.deployment import load
     from ragbench.models.functions import encoder, reranker
+    from ragbench.search.function_stage import stage
     from ragbench.tracking import mlflow_metrics
     from ragbench.workbench import Experiment, Results
     from ragbench.workbench.composed import pipeline
@@ -65,7 +65,7 @@ HOME = {
     "remember": "ragbench.base.query_cache",
     "reranker": "ragbench.models.functions",
     "save_benchmark": "ragbench.benchmark.native",
-    "stage": "ragbench.config.function_stage",
+    "stage": "ragbench.search.function_stage",
 }
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.build import build
+from ragbench.base.build import build, make
 from ragbench.base.errors import ConfigError
 from ragbench.config import composition
-from ragbench.config.registry import make
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate

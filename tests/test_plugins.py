@@ -27,13 +27,13 @@ from ragbench.base.types import Query, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.config.function_stage import FunctionStage
 from ragbench.evaluation import measures
 from ragbench.extras.remote import chat, endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
 from ragbench.search.engine.answer import answer
 from ragbench.search.engine.pipeline import start
+from ragbench.search.function_stage import FunctionStage
 from tests.loopback import Loopback
 from tests.naming import naming
 

@@ -1,13 +1,15 @@
-"""Builds the dataclass that a node of the configuration stands for."""
+"""Builds the dataclass that a node of the configuration stands for, also of a class that it names."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ragbench.base import options
 from ragbench.base.bounds import Refused, check_field, dataclass_in, shown
+from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 
 _T = TypeVar("_T")
@@ -46,6 +48,24 @@ def build(cls: type[_T], values: Mapping[str, Any], label: str) -> _T:
         return cls(**{name: check_field(cls, name, built[name]) for name in fields if name in built})
     except Refused as refusal:
         raise Refused(label, refusal.key, refusal.reason) from None
+
+
+def make(node: Mapping[str, Any], label: str) -> Any:
+    """Build the dataclass that `node['_target_']` names from the other keys of the node."""
+    cls = _class_named(str(node[TARGET]), f"{label}.{TARGET}")
+    return build(cls, {key: value for key, value in node.items() if key != TARGET}, label)
+
+
+def _class_named(path: str, label: str) -> type:
+    """The dataclass of a dotted path, imported; `label` is the key that holds the path, for messages."""
+    module_name, _, class_name = path.rpartition(".")
+    try:
+        cls = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError):
+        raise ConfigError(f"{label} names {path}, which cannot be imported") from None
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise ConfigError(f"{label} names {path}, which is not a dataclass")
+    return cls
 
 
 def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

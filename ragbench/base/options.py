@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,6 +39,12 @@ class Option:
     plain: bool
     place: Mapping[str, str]
     values: Mapping[str, Any]
+
+    @property
+    def summary(self) -> str:
+        """What the choice does: `about`, else the first sentence of the docstring."""
+        documented = "" if self.target is None else inspect.getdoc(self.target) or ""
+        return self.about or " ".join(documented.partition("\n\n")[0].split())
 
     @property
     def key(self) -> str:

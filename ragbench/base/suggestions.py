@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _LEAST_LIKENESS = 0.6  # similarity from 0 to 1 from which a name is suggested
 _MOST_LISTED = 12
@@ -31,3 +31,8 @@ def did_you_mean(word: str, known: Iterable[str], kind: str = "choices") -> str:
         return f"; did you mean {' or '.join(near)}?"
     listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
     return f"; the {kind} are {listed}" if names else ""
+
+
+def choices_hint(name: str, options: Sequence[str]) -> str:
+    """The end of a message for an unknown option: all of a few options, the nearest of many."""
+    return f": the choices are {', '.join(options)}" if len(options) <= 6 else did_you_mean(name, options)

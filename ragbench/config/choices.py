@@ -20,7 +20,7 @@ from ragbench.base.build import TARGET, flat
 from ragbench.base.options import OFF, ON
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import hydra_api, store
-from ragbench.config.comments import comment_above, comments_of, summary
+from ragbench.config.comments import comment_above, comments_of
 from ragbench.config.names import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -279,8 +279,8 @@ _choices = lru_cache(maxsize=4)(Choices)
 def _option(group: str, name: str, file: Path | None, version: object) -> Choice:
     package, node = _composed_option(group, name, file)
     declared = [choice for choice in options.options() if (choice.group, choice.name) == (group, name)]
-    abouts = [choice.about for choice in declared if choice.about] or [summary(choice.target) for choice in declared]
-    about = comment_above(file) if file else next(iter(abouts), "Off.")
+    abouts = (choice.summary for choice in sorted(declared, key=lambda choice: not choice.about))
+    about = comment_above(file) if file else next(abouts, "Off.")
     return Choice(name, about, package, node)
 
 

@@ -28,11 +28,6 @@ def comments_of(target: Callable[..., Any]) -> Mapping[str, str]:
     return comments
 
 
-def summary(target: Callable[..., Any] | None) -> str:
-    """The first sentence of the docstring of a class or function; empty when it has none."""
-    return " ".join((inspect.getdoc(target) or "").partition("\n\n")[0].split()) if target is not None else ""
-
-
 def comment_above(file: Path) -> str:
     """The comment that a YAML file begins with, without its `@package` line and commands."""
     lines = []

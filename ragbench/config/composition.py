@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import options, registry
 from ragbench.base.bounds import Refused, check_field, shown
-from ragbench.base.build import SOURCES, TARGET, build, flat, value_at
+from ragbench.base.build import SOURCES, TARGET, build, flat, make, value_at
 from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
@@ -40,7 +40,6 @@ from ragbench.config.overrides import (
     why_not_plain,
     word,
 )
-from ragbench.config.registry import make
 from ragbench.config.sections import Basics
 from ragbench.config.settings import Settings
 from ragbench.config.trust import beyond_plain

@@ -19,7 +19,7 @@ from ragbench.base import locations
 from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import OFF
-from ragbench.base.suggestions import did_you_mean
+from ragbench.base.suggestions import choices_hint, did_you_mean
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import store
 from ragbench.config.names import EXPERIMENT, numbered
@@ -221,8 +221,3 @@ def _not_text(all_folders: Sequence[Path]) -> Path:
         except UnicodeDecodeError:
             return path
     return all_folders[0]
-
-
-def choices_hint(name: str, options: Sequence[str]) -> str:
-    """The end of a message for an unknown option: all of a few options, the nearest of many."""
-    return f": the choices are {', '.join(options)}" if len(options) <= 6 else did_you_mean(name, options)

@@ -16,9 +16,8 @@ from ragbench.base.bounds import shown
 from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import options
-from ragbench.base.suggestions import nearest
+from ragbench.base.suggestions import choices_hint, nearest
 from ragbench.config.choices import Choices
-from ragbench.config.hydra_api import choices_hint
 from ragbench.config.names import EXPERIMENT, numbered
 
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import locations
-from ragbench.base.build import active, build, value_at
+from ragbench.base.build import active, build, make, value_at
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_data
 from ragbench.config.benchmark import load
-from ragbench.config.registry import make
 from ragbench.config.sections import Basics, CacheSpec, ExecutionSpec, PathsSpec, TrackingSpec
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ragbench.base import options
 from ragbench.base.build import TARGET
-from ragbench.config.registry import is_configured
 from ragbench.models.resolve import is_remote
 
 SENDS = "sends texts to a server"
@@ -29,7 +29,7 @@ def _is_elsewhere(address: Any) -> bool:
 
 
 KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
-    TARGET: (IMPORTS, lambda target: not is_configured(str(target))),
+    TARGET: (IMPORTS, lambda target: options.named(str(target)) is None),
     "program": (EXECUTES, _always),
     "endpoint": (SENDS, _always),
     "url": (SENDS, _always),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ragbench.config import choices, composition
-from ragbench.config.function_stage import FunctionStage
-from ragbench.config.overrides import canonical, key_of, words
+from ragbench.config.overrides import canonical, key_of, word, words
 from ragbench.config.settings import Settings
 from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.function_stage import FunctionStage
 
 
 @dataclass(frozen=True)
@@ -73,4 +73,10 @@ def pipeline(*parts: str | FunctionStage, **values: Any) -> Composed:
 
 def words_of(parts: Iterable[str | FunctionStage]) -> list[str]:
     """Overrides, and those that turn on stages of your own, in order."""
-    return [override for part in parts for override in ((part,) if isinstance(part, str) else part.words)]
+    return [override for part in parts for override in ((part,) if isinstance(part, str) else _words_of_stage(part))]
+
+
+def _words_of_stage(stage: FunctionStage) -> Iterator[str]:
+    name = type(stage).__name__
+    yield f"{name}=on"
+    yield from (word(f"{name}.{key}", value) for key, value in stage.changed.items())

@@ -25,7 +25,6 @@ from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import choices, composition, languages, project
 from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.function_stage import FunctionStage
 from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
@@ -38,7 +37,8 @@ from ragbench.results.measurements import Measurements, trec
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
-from ragbench.workbench.composed import Composed
+from ragbench.search.function_stage import FunctionStage
+from ragbench.workbench.composed import Composed, words_of
 from ragbench.workbench.results import Results
 
 _LOG = logging.getLogger(__name__)
@@ -433,7 +433,7 @@ def _part(name: str, part: Any, shared: Sequence[str], in_memory: list[object], 
             return ["live=trec", word("live.path", text)]
         return [text] if several else list(shlex.split(text))
     if isinstance(part, FunctionStage):
-        return list(part.words)
+        return words_of([part])
     if is_run(part):
         return ["live=trec", word("live.path", str(_file_of(name, part, shared)))]
     retriever_of = registry.find("hook", "python_retriever")

@@ -22,8 +22,6 @@ from ragbench.base import foreign, registry
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
-from ragbench.config.comments import summary
-from ragbench.config.overrides import word
 from ragbench.models.functions import as_array, in_32_bits
 from ragbench.search.stages.stage import Reorder, fused
 
@@ -63,16 +61,19 @@ class FunctionStage(Reorder):
             )
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The overrides that turn it on, with the parameters that differ from their defaults."""
-        name, fields = type(self).__name__, [f for f in dataclasses.fields(self) if f.name != _CODE]
-        changed = [(f.name, getattr(self, f.name)) for f in fields if getattr(self, f.name) != f.default]
-        return (f"{name}=on", *(word(f"{name}.{key}", value) for key, value in changed))
+    def parameters(self) -> Mapping[str, Any]:
+        """The values of the function's further parameters, by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
+
+    @property
+    def changed(self) -> Mapping[str, Any]:
+        """The parameters that differ from their defaults."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        return {name: value for name, value in self.parameters.items() if value != defaults[name]}
 
     def describe(self) -> str:
         """Its name and parameters."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
-        return " ".join([type(self).__name__, *(f"{name}={value}" for name, value in values.items())])
+        return " ".join([type(self).__name__, *(f"{name}={value}" for name, value in self.parameters.items())])
 
     def reorder(self, state: QueryState, index: Index) -> Ranking:
         """The hits with the scores that the function gives."""
@@ -84,9 +85,9 @@ class FunctionStage(Reorder):
             names = (table.docnos[document], table.paths[document], table.titles[document])
             texts = table.header_path(chunk), table.text(chunk)
             hits.append(_StageHit(*names, *texts, score, rank, table.frontmatter_of(document)))
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
         label = f"stage '{type(self).__name__}'"
-        scores = foreign.call(label, lambda: list(type(self).function(state.query.text, tuple(hits), **values)))
+        function, text = type(self).function, state.query.text
+        scores = foreign.call(label, lambda: list(function(text, tuple(hits), **self.parameters)))
         if len(scores) != len(hits):
             raise ConfigError(f"{label} must give a score for each of {len(hits)} hits, gave {len(scores)}")
         stays = [score is not None for score in scores]
@@ -148,7 +149,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     stage_class.__qualname__ = function.__qualname__
     registry.register("stage", function.__name__, stage_class)
     if "<locals>" not in function.__qualname__:  # Hydra names a class by where it can be imported
-        option(function.__name__, summary(function), **position)(stage_class)
+        option(function.__name__, **position)(stage_class)
     return stage_class
 
 
