@@ -228,6 +228,22 @@ def test_phase_nonsense_finds_nothing_among_few_and_many_notes(
         assert [len(hits) > 0 for hits in result] == [False, False, True], preset
 
 
+def test_phase_nonsense_finds_nothing_among_notes_that_link_to_one_another(
+    workplace: Path, models: Models, tmp_path: Path
+) -> None:
+    names = "login logout password roles tokens audit backup restore limits errors billing support".split()
+    for name in names:
+        (tmp_path / f"{name}.md").write_text(f"# {name.title()}\n\n[[login]]\n", encoding="utf-8")
+    documents = read_vault(tmp_path).documents
+    for preset in ("phase1", "ragdocs_phase1"):
+        settings = composition.compose([f"+exp={preset}"])
+        store = ArtefactStore(workplace / "index")
+        index = Index(settings.index, collection_digest(documents), lambda: documents, store, models)
+        queries = ("zzz qqq", "asdasd", "%%% ###", "aaaa zzzz", "auth", "rate limit")
+        result = [answer(text, settings.pipeline, index, 10).hits for text in queries]
+        assert [len(hits) > 0 for hits in result] == [False] * 4 + [True] * 2, preset
+
+
 def test_phase_auth_finds_authentication_in_the_whole_of_phase_3(handbook) -> None:
     assert "authentication" in handbook.docnos("auth", PHASE3)
 
