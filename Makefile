@@ -37,6 +37,7 @@ install: .venv/installed
 run: .venv/runs
 	$(BIN)/python -m ragbench run
 
+lab outputs: export PLOTLY_RENDERER = plotly_mimetype  # stores the data of a figure, not the library that draws it
 lab: .venv/lab
 	$(BIN)/jupyter lab $(LAB) notebooks
 
@@ -60,11 +61,15 @@ test-all: .venv/installed
 notebooks: .venv/installed
 	$(BIN)/python -m pytest -p nbmake --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks
 
-# Writes the notebooks anew from their scripts, with outputs.
+# Writes the notebooks anew from their scripts, with outputs, and pictures of figures (needs chromium). One of them:
+# make outputs NOTEBOOKS=notebooks/01_first_run.
+outputs: export PYTHONWARNINGS = ignore
+outputs: NOTEBOOKS = $(basename $(wildcard notebooks/*.py))
 outputs: .venv/installed
-	$(BIN)/jupytext --quiet --to ipynb notebooks/*.py
+	$(BIN)/jupytext --quiet --to ipynb $(NOTEBOOKS:=.py)
 	$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
-		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+		--ExecutePreprocessor.record_timing=False $(NOTEBOOKS:=.ipynb)
+	$(BIN)/python -m tools.notebook_pictures $(NOTEBOOKS:=.ipynb)
 
 check: .venv/installed
 	$(BIN)/ruff check .

@@ -18,11 +18,8 @@
 # interactions as well, but takes 32 configurations.
 
 # %%
-import plotly.io
-
 from ragbench import Experiment
 
-plotly.io.renderers.default = "plotly_mimetype"
 experiment = Experiment.ablate(
     "exp=phase1", "design=leave_one_out", "split=train", "latency.rounds=1", "latency.cold_start=false"
 )

@@ -15,11 +15,8 @@
 # worse. Which ones get worse, and at which stage?
 
 # %%
-import plotly.io
-
 from ragbench import Experiment
 
-plotly.io.renderers.default = "plotly_mimetype"
 results = Experiment.arms({"baseline": "exp=baseline", "phase1": "exp=phase1"}, None, "split=train", quick=True).run()
 results.summary().round(3)
 

@@ -32,7 +32,7 @@ def changelogs(query, hits, factor: float = 0.5):
 # %%
 baseline = ragbench.pipeline("exp=baseline")
 demoted = ragbench.pipeline("exp=baseline", changelogs())
-around = ["split=train", "latency.queries=10", "latency.rounds=1", "latency.cold_start=false"]
+around = ["split=train", "latency.enabled=false"]  # quality alone decides
 experiment = Experiment.arms({"baseline": baseline, "demoted": demoted}, None, *around)
 demoted
 

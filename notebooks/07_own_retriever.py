@@ -25,12 +25,9 @@ if "google.colab" in sys.modules and not importlib.util.find_spec("ragbench"):
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "ragbench", "langchain-core"], check=True)
 
 # %%
-import plotly.io
-
 import ragbench
 from ragbench import Experiment, load_benchmark
 
-plotly.io.renderers.default = "plotly_mimetype"
 benchmark = load_benchmark(name="builtin_v1", version=1)
 texts = {each.docno: each.text.lower() for each in benchmark.documents}
 
@@ -89,7 +86,7 @@ lists = [Run.from_file(str(results.arm_path(arm) / "run.trec"), kind="trec") for
 fused_file = Path(tempfile.mkdtemp()) / "fused.trec"
 fuse(lists, norm="min-max", method="sum").save(str(fused_file), kind="trec")
 fused = Experiment.arms({"lexical": "exp=lexical_only", "ranx": fused_file}, benchmark, "split=train", quick=True).run()
-fused.verdicts[["factor", "effect", "ci_low", "ci_high", "verdict"]].round(3)
+print(fused.verdicts["verdict"][0], fused.verdicts["reason"][0])
 
 # %% [markdown]
 # Pyserini is a reference for BM25: `exp=pyserini` indexes the same texts with its `LuceneIndexer` and searches with its

@@ -57,3 +57,21 @@ def test_notebook_outputs_are_small_and_name_no_folders(script: Path) -> None:
 def test_notebooks_have_no_progress_bars(script: Path) -> None:
     saved = script.with_suffix(".ipynb").read_text(encoding="utf-8")
     assert "<progress" not in saved and "jupyter.widget" not in saved and "\\u2501" not in saved
+
+
+def test_figures_of_notebooks_are_pictures_as_well(script: Path) -> None:
+    notebook = json.loads(script.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    outputs = [output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    figures = [data for data in outputs if "application/vnd.plotly.v1+json" in data]
+    assert len(figures) == sum(".plot" in source for source in code_of(notebook)), "run: make outputs"
+    assert all(data.get("image/png", "").startswith("iVBOR") for data in figures), "run: make outputs"
+
+
+def code_of(notebook: dict[str, Any]) -> list[str]:
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_first_notebook_ends_in_an_adopt_after_three_cells() -> None:
+    notebook = json.loads((FOLDER / "01_first_run.ipynb").read_text(encoding="utf-8"))
+    third = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"][2]
+    assert "".join(third["outputs"][0]["text"]).splitlines()[1].startswith("adopt: Quality significantly better")
