@@ -28,7 +28,7 @@ class ArmBuilder:
     @staticmethod
     def of(settings: Settings, benchmark: Benchmark) -> ArmBuilder:
         """A builder that works in the folders that the settings name."""
-        return ArmBuilder(benchmark, ArtefactStore(settings.index_folder), settings.models())
+        return ArmBuilder(benchmark, settings.artefacts, settings.models())
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
         """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""

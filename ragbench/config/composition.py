@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # Keys that say where and how to measure, not what; they are left out of an arm's name.
 _MEASUREMENT_KEYS = {
     *("data", "topics", "split", "seed", "measures", "primary", "latency", "statistics", "budget", "tune"),
-    *("allow_unjudged", "tracking", "paths", "cache", "execution", "modes"),
+    *("allow_unjudged", "tracking", "paths", "cache", "artefacts", "execution", "modes"),
 }
 _STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""

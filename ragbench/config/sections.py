@@ -15,7 +15,7 @@ from ragbench.base.options import choice, option, section
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")
-AROUND = ("name", "modes", "tune", "paths", "tracking", "execution")
+AROUND = ("name", "modes", "tune", "paths", "tracking", "execution", "artefacts")
 """Sections and keys that have no part in what is measured."""
 _DESIGNS = ("leave_one_out", "add_one", "factorial", "shapley")
 
@@ -141,6 +141,16 @@ class PathsSpec(Validated):
     results: Name | None = None
     index: Name | None = None  # index artefacts; <results>/index when null
     cache: Name | None = None  # embeddings and re-ranking scores; <results>/cache when null
+
+
+@section("artefacts")
+@dataclass(frozen=True)
+class ArtefactsSpec(Validated):
+    """Where machines share finished index artefacts; credentials come from the environment alone."""
+
+    # an address of fsspec, such as s3://bucket/ragbench or file:///mnt/shared: each artefact is uploaded once, and
+    # downloaded instead of built; needs ragbench[cluster]
+    url: _StoreAddress | None = None
 
 
 @section("cache")

@@ -8,15 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ragbench.base import locations
+from ragbench.base import locations, registry
 from ragbench.base.build import active, build, make, value_at
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_data
 from ragbench.config.benchmark import load
-from ragbench.config.sections import Basics, CacheSpec, ExecutionSpec, PathsSpec, TrackingSpec
+from ragbench.config.sections import ArtefactsSpec, Basics, CacheSpec, ExecutionSpec, PathsSpec, TrackingSpec
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.spec import IndexSpec, VectorsSpec
@@ -138,6 +139,13 @@ class Settings:
     def index_folder(self) -> Path:
         """The folder of index artefacts."""
         return Path(self.paths.index) if self.paths.index else self.results / "index"
+
+    @property
+    def artefacts(self) -> ArtefactStore:
+        """The store of index artefacts, which shares them by `artefacts.url`."""
+        url = build(ArtefactsSpec, self.config.get("artefacts", {}), "artefacts").url
+        shared = registry.required("hook", "shared_artefacts", "artefacts.url")(url) if url else None
+        return ArtefactStore(self.index_folder, shared)
 
     @property
     def cache_folder(self) -> Path:

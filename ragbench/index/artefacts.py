@@ -15,8 +15,9 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,11 +117,27 @@ def fingerprint_of(kind: str, inputs: Any) -> str:
     return short_digest([kind, inputs])
 
 
+class SharedArtefacts(Protocol):
+    """A place where machines share finished artefacts, each complete or not there."""
+
+    url: str
+
+    def fetch(self, kind: str, fingerprint: str, folder: Path) -> bool:
+        """Fill an empty folder with an artefact; False if it is not there."""
+
+    def keep(self, artefact: Artefact) -> None:
+        """Upload an artefact unless it is there."""
+
+    def forget(self, kind: str, fingerprint: str) -> None:
+        """Delete an artefact that was damaged."""
+
+
 @dataclass(frozen=True)
 class ArtefactStore:
-    """A folder of artefacts."""
+    """A folder of artefacts; those of `shared` are copied instead of built, and others copied there."""
 
     root: Path
+    shared: SharedArtefacts | None = None
 
     def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact of a kind that is made from `inputs`; `build` fills an empty folder if there is none yet."""
@@ -130,19 +147,53 @@ class ArtefactStore:
         folder = self.root / kind / fingerprint
         artefact = self._open(kind, fingerprint, folder, quietly=True)
         if artefact is not None:
-            return artefact
+            return self._shared(artefact)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(folder.parent / f".{fingerprint}.lock")
             with lock:
                 artefact = self._open(kind, fingerprint, folder)
-                if artefact is not None:
-                    return artefact
-                return self._build(kind, fingerprint, folder, inputs, build)
+                artefact = artefact or self._fetched(kind, fingerprint)
+                return self._shared(artefact or self._build(kind, fingerprint, folder, inputs, build))
         except PermissionError as error:
             raise IndexError_(
                 f"cannot write index artefacts below {self.root}: {error.strerror}; set paths.index"
             ) from None
+
+    def receive(self, kind: str, fingerprint: str, fill: Callable[[Path], bool]) -> Artefact | None:
+        """Keep an artefact from elsewhere whose files `fill` writes into an empty folder; None if it returns False.
+
+        Raises IndexError_ if any byte has changed on the way.
+        """
+        folder = self.root / kind / fingerprint
+        draft = draft_of(folder)
+        draft.mkdir(parents=True)
+        try:
+            if not fill(draft):
+                return None
+            manifest, damage = self._read(kind, fingerprint, draft, in_full=True)
+            if damage:
+                raise IndexError_(f"artefact {kind} {fingerprint} was damaged on its way: {damage}")
+            publish_folder(draft, folder)
+            return Artefact(kind, fingerprint, folder, manifest, built=False)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _fetched(self, kind: str, fingerprint: str) -> Artefact | None:
+        if self.shared is None:
+            return None
+        shutil.rmtree(self.root / kind / fingerprint, ignore_errors=True)  # damaged
+        try:
+            return self.receive(kind, fingerprint, partial(self.shared.fetch, kind, fingerprint))
+        except IndexError_ as error:
+            _LOG.warning(f"{error}; it is built again")
+            self.shared.forget(kind, fingerprint)
+            return None
+
+    def _shared(self, artefact: Artefact) -> Artefact:
+        if self.shared is not None:
+            self.shared.keep(artefact)
+        return artefact
 
     def has(self, kind: str, fingerprint: str) -> bool:
         """Whether there is an artefact of this name; it may be damaged."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import EntryPoint
@@ -183,6 +184,29 @@ def test_dask_workers_with_own_caches_write_the_bytes_of_local(
     assert any(message.startswith("sent ") for message in caplog.messages)
     assert not any("computed here" in message for message in caplog.messages)
     assert other.record["execution"] == {"kind": "dask", "latency": "on the machine of the command"}
+
+
+@pytest.mark.slow
+def test_dask_workers_take_artefacts_from_a_shared_address(
+    cluster, compose, benchmark_small: Benchmark, tmp_path: Path, caplog
+) -> None:
+    caplog.set_level(logging.INFO, "ragbench")
+    cluster.run(_forget_artefacts)
+    (tmp_path / "shared").mkdir()
+    url = f"artefacts.url={(tmp_path / 'shared').as_uri()}"
+    other = run(compose("dask", url), benchmark_small)
+    assert files(other) == files(run(compose("local"), benchmark_small))
+    assert sum(message.startswith("uploaded ") for message in caplog.messages) >= 3
+    assert not any(message.startswith("sent ") for message in caplog.messages)
+    assert all(cluster.run(_kept_artefacts).values())
+
+
+def _forget_artefacts(dask_worker) -> None:
+    shutil.rmtree(Path(dask_worker.local_directory) / "ragbench" / "index", ignore_errors=True)
+
+
+def _kept_artefacts(dask_worker) -> list[str]:
+    return [path.name for path in (Path(dask_worker.local_directory) / "ragbench" / "index").glob("*/*")]
 
 
 @pytest.mark.slow

@@ -110,6 +110,7 @@ def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
         models.shipped,
         tuple(dict.fromkeys(spec for spec in specs if not is_endpoint(spec.name))),
         any(kind == "lexical" for _, kind, _ in needs),
+        shared.url if (shared := arms[0].index.store.shared) else None,
     )
     here = worker.facts(agreed)
     for address, there in client.run(worker.facts, agreed).items():
@@ -179,7 +180,9 @@ class DaskWorkers:
                 yield arms, {}
 
     def _send(self, artefacts: Mapping[tuple[str, str], Artefact]) -> None:
-        """Copy the artefacts that a worker lacks to every worker, once."""
+        """Copy the artefacts that a worker lacks to every worker, once, unless `artefacts.url` has them."""
+        if self._agreed.shared:
+            return
         new = [name for name in artefacts if name not in self._known]
         self._known.update(new)
         on_workers = self._client.run(worker.lacks, self._agreed, new).values() if new else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -13,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ConfigError, IndexError_
-from ragbench.base.files import draft_of, publish_folder
 from ragbench.base.foreign import FAILURES
 from ragbench.base.types import Query
-from ragbench.boundary.json import read_json_file
+from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index import jvm
-from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, damage_of
+from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, SharedArtefacts
 from ragbench.index.index import Index
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
@@ -36,7 +34,8 @@ class RunTerms:
     """What the workers of a run agree on.
 
     `folders`: of artefacts and caches; None: each worker has its own, below the folder that Dask gives it. `threads`
-    and `shipped` are those of `Models`. `encoders` and `java` are needed; `expected` is what `facts` must give.
+    and `shipped` are those of `Models`. `shared` is `artefacts.url`. `encoders` and `java` are needed; `expected` is
+    what `facts` must give.
     """
 
     folders: tuple[Path, Path] | None
@@ -44,6 +43,7 @@ class RunTerms:
     shipped: bool
     encoders: tuple[EncoderSpec, ...]
     java: bool
+    shared: str | None = None
     expected: tuple[tuple[str, str], ...] = ()
 
     def places(self, process: Any = None) -> tuple[Path, Path]:
@@ -124,7 +124,7 @@ def compute(
 ) -> dict[str, Outcome | BaseException]:
     """The outcomes, or the errors, of arms by name; `artefacts`, by kind and fingerprint, are kept here."""
     _check(agreed)
-    store = ArtefactStore(agreed.places()[0])
+    store = ArtefactStore(agreed.places()[0], _shared(agreed))
     for (kind, fingerprint), files in artefacts.items():
         _keep(store, kind, fingerprint, files)
     session, results = _session(tuple(queries)), dict[str, Outcome | BaseException]()
@@ -142,25 +142,21 @@ def _keep(store: ArtefactStore, kind: str, fingerprint: str, files: Files) -> No
     """Write an artefact that came from another machine, once its digests are checked."""
     from filelock import FileLock
 
-    folder = store.root / kind / fingerprint
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.parent / f".{fingerprint}.lock"):
-        if folder.exists():
-            return
-        draft = draft_of(folder)
-        try:
-            for path, content in files.items():
-                (draft / path).parent.mkdir(parents=True, exist_ok=True)
-                (draft / path).write_bytes(content)
-            if damage := damage_of(read_json_file(draft / MANIFEST, own=True), kind, fingerprint, draft, in_full=True):
-                raise IndexError_(f"artefact {kind} {fingerprint} was damaged on its way to this worker: {damage}")
-            publish_folder(draft, folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+    def fill(draft: Path) -> bool:
+        for path, content in files.items():
+            (draft / path).parent.mkdir(parents=True, exist_ok=True)
+            (draft / path).write_bytes(content)
+        return True
+
+    folder = store.root / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f".{fingerprint}.lock"):
+        if not store.has(kind, fingerprint):
+            store.receive(kind, fingerprint, fill)
 
 
 def _no_documents() -> Any:
-    raise IndexError_("a worker builds no index: the machine of the command sends it")
+    raise IndexError_("a worker builds no index: it could not read what the machine of the command made")
 
 
 @cache
@@ -173,6 +169,11 @@ def _check(agreed: RunTerms) -> None:
 @cache
 def _models(agreed: RunTerms) -> Models:
     return Models(cache=agreed.places()[1], threads=agreed.threads, shipped=agreed.shipped)
+
+
+@cache
+def _shared(agreed: RunTerms) -> SharedArtefacts | None:
+    return ArtefactBucket(agreed.shared) if agreed.shared else None
 
 
 @lru_cache(1)
