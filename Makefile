@@ -91,6 +91,7 @@ faults: .venv/installed
 	$(BIN)/python -m research.faults.campaign
 	$(BIN)/python -m research.faults.concurrent_refresh
 	$(BIN)/python -m research.faults.determinism
+	$(BIN)/python -m research.faults.cluster
 
 # The pictures of docs/read-results.md, from a small ablation in a folder of its own; needs chromium and its driver.
 screenshots: .venv/installed

@@ -15,9 +15,12 @@ TEMPORARY = "into a temporary folder"
 ASIDE = "a file that cannot be read gets another name"
 LINES = "adds lines; a reader leaves out half a line"
 
+REMOTE = "under another name at an address, then moved; the same artefact always has the same name"
+
 WRITERS = {
     "benchmark/native.py": DRAFT,
     "extras/backends/multilingual.py": DRAFT,
+    "extras/cluster/artefacts.py": REMOTE,
     "extras/cluster/worker.py": DRAFT,
     "extras/engines/opened.py": TEMPORARY,
     "extras/engines/load.py": TEMPORARY,
@@ -39,6 +42,7 @@ STAYS = "the folder may stay empty: the next call uses it"
 
 MAKERS = {
     "benchmark/native.py": "a folder that is new or empty",
+    "extras/cluster/artefacts.py": REMOTE,
     "extras/cluster/worker.py": DRAFT,
     "extras/engines/content.py": TEMPORARY,
     "extras/engines/opened.py": TEMPORARY,
