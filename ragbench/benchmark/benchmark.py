@@ -78,6 +78,7 @@ class Benchmark:
         quotes: Passages that answer queries; the documents and sections that contain them are judged as well.
         notes: Sentences on what was excluded from the documents, by kind, and how names of answers were understood.
         drawn_from: The number of documents of which these are a part, for a preliminary verdict; None if they are all.
+        missing: (qid, name, grade) of excluded judgments: their document or section is not in the collection.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Benchmark:
     quotes: tuple[Quote, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
     drawn_from: int | None = None
+    missing: tuple[tuple[str, str, int], ...] = field(default=(), compare=False)
     _read: tuple[Mapping[str, Any], tuple[Any, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

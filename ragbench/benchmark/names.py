@@ -24,7 +24,7 @@ from ragbench.corpus.sections import slug
 _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|canvas|txt|docx|html?)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _NUMBER = re.compile(r"(?:^|(?<=/))\d{1,3}[-_. ]+(?=[^\W\d_])")  # of a place in a menu, which no address has
-_ADDRESSES = ("url", "slug", "permalink", "aliases")
+_ADDRESSES = ("url", "slug", "permalink", "aliases", "redirect_from")
 _LINE = re.compile(r"L(\d+)\b.*")  # `#L12-L20` of GitHub
 _LINES = re.compile(r":(\d+)(?:[-:]\d+)*$")  # `page.md:12` of editors, `page.md#Heading:1-47` of `ragbench search`
 _SEPARATOR = re.compile(r"\s*[,|\s]\s*")

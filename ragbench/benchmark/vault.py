@@ -12,7 +12,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.options import option
-from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.benchmark import Benchmark, Topic, docno_of_section
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, convention, read_judgments, require_topics
 from ragbench.benchmark.lines import read_rows
@@ -89,11 +89,11 @@ def load_vault(
             "data.queries is not set: specify a CSV or JSONL file with the column text, or add topics=derived"
         )
     names = Names(vault.documents, site, vault.left_out, resolved(corpus).name)
-    listed, documents, sections, cited, kinds, unknown = _read_query_rows(queries, names, warnings)
+    listed, documents, sections, cited, kinds, missing = _read_query_rows(queries, names, warnings)
     by_docno = {document.docno: document for document in vault.documents}
     quotes = tuple(locate(*item, by_docno) for item in cited)
     kinds["quote"] = sum(quote.state != "lost" for quote in quotes)
-    if answers := kinds.total() + unknown + len(quotes) - kinds["quote"]:
+    if answers := kinds.total() + len(missing) + len(quotes) - kinds["quote"]:
         resolved_by = ", ".join(f"{count} by {kind}" for kind, count in (+kinds).most_common()) or "none"
         notes.append(f"{queries}: {kinds.total()} of {answers} answers were found: {resolved_by}")
     for quote in quotes:
@@ -102,9 +102,10 @@ def load_vault(
             sections.setdefault(quote.qid, {}).update(dict.fromkeys(sections_of(quote, by_docno[quote.docno]), 1))
     warnings += [f"{queries}: {sentence}" for _, sentence in report(quotes, by_docno)]
     if qrels is not None:
-        judged_documents, judged_sections = judgments_by_id(
+        judged_documents, judged_sections, not_found = judgments_by_id(
             qrels, names, grades, {topic.qid for topic in listed}, unknown_topics, warnings
         )
+        missing += not_found
         for qid, of_topic in judged_documents.items():
             documents.setdefault(qid, {}).update(of_topic)
         for qid, of_topic in judged_sections.items():
@@ -132,21 +133,22 @@ def load_vault(
         convention(grades),
         quotes=quotes,
         notes=tuple(notes),
+        missing=tuple(dict.fromkeys(missing)),
     )
 
 
 def _read_query_rows(
     path: Path, names: Names, warnings: list[str]
-) -> tuple[tuple[Topic, ...], _Pairs, _Pairs, list[tuple[str, str, str]], Counter[str], int]:
+) -> tuple[tuple[Topic, ...], _Pairs, _Pairs, list[tuple[str, str, str]], Counter[str], list[tuple[str, str, int]]]:
     """The topics of a table; the documents, sections and quotes (qid, document, words) that its rows call relevant.
 
-    Then how many answers each kind of name finds, and how many are unknown, which `warnings` lists.
+    Then how many answers each kind of name finds, and (qid, name, grade) of the unknown, which `warnings` lists.
     """
     quotes: list[tuple[str, str, str]] = []
     topics: dict[str, Topic] = {}
     documents: _Pairs = {}
     sections: _Pairs = {}
-    missing: list[tuple[int, str]] = []
+    missing: list[tuple[int, str, str]] = []
     kinds: Counter[str] = Counter()
     for number, row in read_rows(path):
         location = f"{path}:{number}"
@@ -174,14 +176,15 @@ def _read_query_rows(
                 sections.setdefault(topic.qid, {})[section] = 1
                 kinds[names.section_kind(target)] += 1
             else:
-                missing.append((number, target))
+                missing.append((number, topic.qid, target))
     if not topics:
         raise BenchmarkError(f"{path} holds no queries")
     if missing:
-        listed = ", ".join(f"{target} (line {number}{names.hint(target)})" for number, target in missing[:_LISTED])
+        listed = ", ".join(f"{target} (line {number}{names.hint(target)})" for number, _, target in missing[:_LISTED])
         more = " ..." if len(missing) > _LISTED else ""
         warnings.append(f"{path}: {len(missing)} relevant documents are not in the vault: {listed}{more}")
-    return tuple(topics.values()), documents, sections, quotes, kinds, len(missing)
+    not_found = [(qid, target, 1) for _, qid, target in missing]
+    return tuple(topics.values()), documents, sections, quotes, kinds, not_found
 
 
 def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]:
@@ -231,8 +234,8 @@ def judgments_by_id(
     qids: set[str],
     unknown_topics: UnknownTopics,
     warnings: list[str],
-) -> tuple[_Pairs, _Pairs]:
-    """Judgments from a folder or file, by the ids of the vault."""
+) -> tuple[_Pairs, _Pairs, list[tuple[str, str, int]]]:
+    """Judgments from a folder or file, by the ids of the vault; and (qid, name, grade) of those of other documents."""
     if path.is_dir() and not (path / SECTIONS).exists() and not (path / DOCUMENTS).exists():
         files = sorted(path.glob("*.tsv"))
         if len(files) != 1:
@@ -247,7 +250,7 @@ def judgments_by_id(
         require_topics(judgment_files(path, sources) if path.is_dir() else {path: sources[0]}, qids)
     documents: _Pairs = {}
     sections: _Pairs = {}
-    missing: list[str] = []
+    missing: list[tuple[str, str, int]] = []
     unknown: set[str] = set()
     for source in sources:
         for qid, judged in source.items():
@@ -257,7 +260,7 @@ def judgments_by_id(
             for target, grade in judged.items():
                 docno, section = names.document(target), names.section(target)
                 if docno is None and section is None:
-                    missing.append(target)
+                    missing.append((qid, target, grade))
                     continue
                 judgments, key = (documents, docno) if docno is not None else (sections, section)
                 if judgments.setdefault(qid, {}).setdefault(str(key), grade) != grade:
@@ -268,7 +271,8 @@ def judgments_by_id(
         )
     if missing:
         warnings.append(
-            f"{path}: {len(missing)} judgments of unknown documents or sections are excluded: {missing[0]} ..."
-            f"{names.hint(missing[0])}"
+            f"{path}: {len(missing)} judgments of unknown documents or sections are excluded: {missing[0][1]} ..."
+            f"{names.hint(missing[0][1])}"
         )
-    return documents, sections
+    judged_below = {(qid, docno_of_section(target)) for qid, target, _ in missing if "#" in target}
+    return documents, sections, [one for one in missing if one[:2] not in judged_below]

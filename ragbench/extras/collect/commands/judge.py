@@ -134,7 +134,7 @@ def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Seq
 
     if data["loader"] != "vault" or not data.get("qrels") or not Path(data["qrels"]).exists():
         return
-    judgments = judgments_by_id(
+    *judgments, _ = judgments_by_id(
         Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", []
     )
     for name, judged in zip((DOCUMENTS, SECTIONS), judgments, strict=True):

@@ -1,0 +1,307 @@
+"""Follow judged documents and sections to where they are after an edit of the documentation.
+
+Evidence, in this order: the name still has most of its text; an address of the page in the frontmatter of another
+(`aliases`, `redirect_from`); a rename in the history of git; the text itself, by the runs of words that it shares with
+the documents of today. The thresholds are tuned on the histories of some documentation sites and measured on others
+(`research/label_replay.py`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from ragbench.base.types import Document
+from ragbench.benchmark.benchmark import docno_of_section
+from ragbench.benchmark.labels import LabelHealth
+from ragbench.benchmark.names import address, addresses
+from ragbench.benchmark.phrases import words
+
+Outcome = Literal["stands", "edited", "moved", "merged", "split", "gone"]
+
+_RUN = 4  # words of a run
+_COMMON = 12  # documents from which a run of words is boilerplate
+_LOST = "no document has its text"
+_FEW = 8  # runs, with fewer of which a text cannot be told from others
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Shares of the runs of a judged text, 0 to 1.
+
+    `kept`: of a page that stands, edited or not; below, it is doubtful. `found`: of a page whose text is elsewhere.
+    `named`: the same where the file name or the title is equal. `lead`: over the second best place. `part`: of one page
+    of several that have the text now; `trace`: below, the text is gone.
+    """
+
+    kept: float = 0.3
+    found: float = 0.5
+    named: float = 0.25
+    lead: float = 0.15
+    part: float = 0.2
+    trace: float = 0.12
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What became of a judged document or section.
+
+    `targets` has where it is now: itself, another one, the parts of a split, none if it is gone. `confidence` is
+    between 0 and 1; `doubtful` ones take no part in measures. `reason` says by what it was found.
+    """
+
+    target: str
+    outcome: Outcome
+    targets: tuple[str, ...]
+    confidence: float
+    reason: str
+    doubtful: bool = False
+    is_section: bool = False
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether a judgment must name something else now, and it is known what."""
+        return not self.doubtful and self.targets not in ((self.target,), ())
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The judged documents as they were, and what is known of their names since.
+
+    `documents`: by docno, where a text is known. `renames`: docnos of today by earlier ones, from git.
+    """
+
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+
+def runs_of(text: str) -> frozenset[int]:
+    """The digests of all runs of four words of a text; of a shorter text, one of all its words."""
+    listed = words(text)
+    starts = range(max(1, len(listed) - _RUN + 1)) if listed else ()
+    return frozenset(zlib.crc32(" ".join(listed[start : start + _RUN]).encode()) for start in starts)
+
+
+class Follower:
+    """Finds the documents and sections of today that judged ones became."""
+
+    def __init__(self, earlier: Earlier, documents: Sequence[Document], thresholds: Thresholds | None = None) -> None:
+        self._earlier, self._limits = earlier, thresholds or Thresholds()
+        self._documents = {document.docno: document for document in documents}
+
+    def follow(self, target: str) -> Followed:
+        """What became of `docno` or `docno#anchor`."""
+        docno = target if target in self._known else docno_of_section(target)
+        page = self._page(docno)
+        return page if docno == target else replace(self._section(target, page), is_section=True)
+
+    @cached_property
+    def _known(self) -> Collection[str]:
+        return {*self._documents, *self._earlier.documents, *self._earlier.renames}
+
+    def _page(self, docno: str) -> Followed:
+        if docno not in self._pages:
+            self._pages[docno] = self._followed_page(docno)
+        return self._pages[docno]
+
+    @cached_property
+    def _pages(self) -> dict[str, Followed]:
+        return {}
+
+    def _followed_page(self, docno: str) -> Followed:
+        old, new = self._earlier.documents.get(docno), self._documents.get(docno)
+        if new is not None and (old is None or old.text == new.text):
+            return Followed(docno, "stands", (docno,), 1.0, "same name" if old is None else "same text")
+        if new is not None and old is not None:
+            return self._edited_page(docno, old)
+        return self._declared(docno) or self._renamed(docno, old) or self._found(docno, old)
+
+    def _edited_page(self, docno: str, old: Document) -> Followed:
+        """A page whose name exists and whose text changed: it stands unless its text went elsewhere."""
+        shares = self._shares(runs_of(old.text))
+        kept = shares.get(docno, 0.0)
+        best, share = max(shares.items(), key=lambda item: item[1], default=(docno, 0.0))
+        reason = f"{kept:.0%} of its text is left"
+        if kept >= self._limits.kept or len(runs_of(old.text)) < _FEW:
+            return Followed(docno, "edited", (docno,), max(kept, 0.5), reason)
+        if share >= self._limits.found + self._limits.lead and best != docno:
+            return Followed(docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {best}", doubtful=True)
+        return Followed(docno, "edited", (docno,), kept, reason, doubtful=True)
+
+    def _declared(self, docno: str) -> Followed | None:
+        """By an address that one page of today has in its frontmatter."""
+        claimed = self._addresses.get(address(f"{docno}.md"), set())
+        if len(claimed) != 1:
+            return None
+        return Followed(docno, self._kind(docno, *claimed), tuple(claimed), 0.99, "address in the frontmatter")
+
+    @cached_property
+    def _addresses(self) -> dict[str, set[str]]:
+        claimed: defaultdict[str, set[str]] = defaultdict(set)
+        for docno, document in self._documents.items():
+            for name in addresses(docno, document.frontmatter):
+                claimed[name].add(docno)
+        return claimed
+
+    def _renamed(self, docno: str, old: Document | None) -> Followed | None:
+        """By a rename in git, unless most of the text is clearly in another document."""
+        new = self._earlier.renames.get(docno)
+        if new not in self._documents or new is None:
+            return None
+        shares = self._shares(runs_of(old.text)) if old is not None else {new: 1.0}
+        share, best = shares.get(new, 0.0), max(shares.values(), default=0.0)
+        doubtful = share < self._limits.trace or best - share > self._limits.found
+        confidence = 0.5 if doubtful else 0.9 + share / 10
+        return Followed(docno, self._kind(docno, new), (new,), confidence, "renamed in git", doubtful)
+
+    def _found(self, docno: str, old: Document | None) -> Followed:
+        """By the text alone."""
+        if old is None:
+            return Followed(docno, "gone", (), 1.0, "no document has its name, and its earlier text is not known")
+        limits, runs = self._limits, runs_of(old.text)
+        shares = self._shares(runs)
+        ranked = sorted(shares, key=lambda name: (-shares[name] - self._likeness(old, name), name))
+        if not ranked or shares[ranked[0]] < limits.trace or len(runs) < _FEW:
+            return self._namesake(old) or Followed(docno, "gone", (), 1.0 - max(shares.values(), default=0.0), _LOST)
+        best, others = ranked[0], ranked[1:]
+        share, named = shares[best], self._likeness(old, best)
+        second = max((shares[name] + self._likeness(old, name) for name in others), default=0.0)
+        sure = share >= (limits.named if named else limits.found) and share + named - second >= limits.lead
+        reason = f"{share:.0%} of its text is in {best}"
+        if sure:
+            return Followed(docno, self._kind(docno, best), (best,), share, reason)
+        parts = tuple(name for name in ranked if shares[name] >= limits.part)
+        if len(parts) > 1 and share < limits.found:
+            return Followed(docno, "split", parts, share, f"its text is in {', '.join(parts[:3])}", doubtful=True)
+        return Followed(docno, self._kind(docno, best), (best,), share, reason, doubtful=True)
+
+    def _namesake(self, old: Document) -> Followed | None:
+        """The only new page with its title and file name: sure for one of hardly any text in a folder of that name."""
+        alike = [
+            docno
+            for docno, new in self._documents.items()
+            if docno not in self._earlier.documents
+            and _file_name(docno) == _file_name(old.docno)
+            and new.title.casefold() == old.title.casefold()
+        ]
+        if len(alike) != 1:
+            return None
+        short = len(runs_of(old.text)) < _FEW and len(self._new_runs[alike[0]]) < 2 * _FEW
+        return Followed(
+            old.docno, "moved", (alike[0],), 0.8 if short else 0.3, "same title and file name, other text", not short
+        )
+
+    def _kind(self, docno: str, new: str) -> Outcome:
+        """`merged` into a page that has mostly other text, else `moved`."""
+        old = self._earlier.documents.get(docno)
+        much_larger = old is not None and len(self._new_runs[new]) > 2 * max(1, len(runs_of(old.text)))
+        return "merged" if much_larger else "moved"
+
+    def _likeness(self, old: Document, docno: str) -> float:
+        """A bonus for an equal file name and an equal title."""
+        new = self._documents[docno]
+        same_file = _file_name(old.docno) == _file_name(docno)
+        return 0.2 * same_file + 0.15 * (old.title.casefold() == new.title.casefold())
+
+    def _section(self, target: str, page: Followed) -> Followed:
+        """A section of a page that was followed."""
+        docno = docno_of_section(target)
+        anchor = target.removeprefix(f"{docno}#")
+        old = self._earlier.documents.get(docno)
+        text = None if old is None else _texts(old).get(anchor)
+        if page.targets and len(page.targets) == 1 and not page.doubtful:
+            (new,) = page.targets
+            same = _texts(self._documents[new]).get(anchor)
+            if same is not None and (text is None or text == same):
+                outcome: Outcome = "stands" if new == docno else page.outcome
+                return Followed(target, outcome, (f"{new}#{anchor}",), page.confidence, page.reason)
+            if same is not None and text is not None and self._kept(text, same) >= self._limits.kept:
+                outcome = "edited" if new == docno else page.outcome
+                return Followed(target, outcome, (f"{new}#{anchor}",), self._kept(text, same), "edited")
+        if text is None:
+            found = (f"{docno}#{anchor}",) if docno in self._documents and old is None else ()
+            return (
+                Followed(target, "gone", (), 1.0, "no such section, and its earlier text is not known")
+                if (not found or anchor not in _texts(self._documents[docno]))
+                else Followed(target, "stands", found, 1.0, "same name")
+            )
+        return self._found_section(target, text, page)
+
+    def _kept(self, old: str, new: str) -> float:
+        runs = runs_of(old)
+        return len(runs & runs_of(new)) / max(1, len(runs))
+
+    def _found_section(self, target: str, text: str, page: Followed) -> Followed:
+        """A section by its text, in the pages of its page first."""
+        runs = runs_of(text)
+        heading = _heading(target)
+        shares = {
+            f"{docno}#{anchor}": len(runs & section_runs) / max(1, len(runs))
+            for docno in (page.targets or sorted(self._shares(runs)))
+            for anchor, section_runs in self._section_runs(docno).items()
+        }
+        named = {name: share + 0.2 * (_heading(name) == heading) for name, share in shares.items()}
+        best = max(named, key=lambda name: named[name], default="")
+        share = shares.get(best, 0.0)
+        second = max((value for name, value in named.items() if name != best), default=0.0)
+        if share < self._limits.trace or (len(runs) < _FEW and _heading(best) != heading):
+            return Followed(target, "gone", (), 1.0 - share, "no section has its text")
+        sure = share >= self._limits.found and named[best] - second >= self._limits.lead
+        return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {best}", not sure)
+
+    def _section_runs(self, docno: str) -> Mapping[str, frozenset[int]]:
+        if docno not in self._sections_read:
+            texts = _texts(self._documents[docno]) if docno in self._documents else {}
+            self._sections_read[docno] = {anchor: runs_of(text) for anchor, text in texts.items()}
+        return self._sections_read[docno]
+
+    @cached_property
+    def _sections_read(self) -> dict[str, dict[str, frozenset[int]]]:
+        return {}
+
+    @cached_property
+    def _new_runs(self) -> dict[str, frozenset[int]]:
+        return {docno: runs_of(document.text) for docno, document in self._documents.items()}
+
+    @cached_property
+    def _places(self) -> Mapping[int, Sequence[str]]:
+        """The documents of today by their runs of words."""
+        places: defaultdict[int, list[str]] = defaultdict(list)
+        for docno, runs in self._new_runs.items():
+            for run in runs:
+                places[run].append(docno)
+        return places
+
+    def _shares(self, runs: Collection[int]) -> dict[str, float]:
+        """By document of today, the share of these runs that it has; runs in many documents do not count."""
+        telling = [run for run in runs if len(self._places.get(run, ())) < _COMMON]
+        counts = Counter(docno for run in telling for docno in self._places.get(run, ()))
+        return {docno: count / len(telling) for docno, count in counts.items()}
+
+
+def _file_name(docno: str) -> str:
+    """The last part of a docno that names a page: the folder of an index page."""
+    return address(f"{docno}.md").rpartition("/")[2]
+
+
+def _heading(section: str) -> str:
+    """The last heading of the anchor of a section."""
+    return section.rpartition("#")[2].rpartition("/")[2]
+
+
+def _texts(document: Document) -> dict[str, str]:
+    """The texts of the sections by anchor."""
+    return {section.anchor: document.text[section.start : section.end] for section in document.sections}
+
+
+def health(followed: Iterable[Followed]) -> LabelHealth:
+    """The counts of judgments, each with what became of its target."""
+    counts = Counter(
+        "gone" if not one.targets else "doubtful" if one.doubtful else "moved" if one.is_moved else "stand"
+        for one in followed
+    )
+    return LabelHealth(**counts)

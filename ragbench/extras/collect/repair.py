@@ -1,0 +1,177 @@
+"""Files of judgments with the names that judged documents and sections have now; the old files stay as they are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench.base import files
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Document
+from ragbench.benchmark.benchmark import docno_of_section
+from ragbench.benchmark.follow import Followed
+from ragbench.benchmark.lines import raw_lines, read_table, write_atomically
+from ragbench.benchmark.quotes import entries, split_target
+from ragbench.benchmark.vault import COLUMNS
+from ragbench.boundary.json import read_json
+
+_LISTS = (*COLUMNS["relevant"], "expected_ids", "expected", "sources", "doc_id", "url")
+"""Fields with names of documents, in tables of queries and in golden files."""
+_Rename = Callable[[str], list[str]]
+"""The names to write for a name: itself, where it is now, or none."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """The new names of judgments; `documents` are those of today, by docno."""
+
+    followed: Mapping[str, Followed]
+    documents: Mapping[str, Document]
+
+    def names(self, written: str) -> list[str]:
+        """The name to write for one, with an ending where it has one; empty for a doubtful or gone one."""
+        one = self.followed.get(written)
+        if one is None or (one.targets and not one.doubtful and not one.is_moved):
+            return [written]
+        return [] if one.doubtful else [self._styled(written, target, one.is_section) for target in one.targets]
+
+    def _styled(self, written: str, target: str, is_section: bool) -> str:
+        docno = docno_of_section(target) if is_section else target
+        page = written.partition("#")[0]
+        named = self.documents[docno].path if re.search(r"\.\w{2,8}$", page) else docno
+        return named + target.removeprefix(docno)
+
+
+def written_names(file: Path) -> Iterator[str]:
+    """Every name of a document or section in a file of judgments, in a table of queries or in a golden file."""
+    seen: dict[str, None] = {}
+
+    def note(name: str) -> list[str]:
+        seen[name] = None
+        return [name]
+
+    rewritten(file, note)
+    yield from seen
+
+
+def rewritten(file: Path, rename: _Rename) -> str:
+    """The text of a file with other names. Raises BenchmarkError for a file of another form."""
+    suffix = file.suffix.lower()
+    if suffix in (".json", ".jsonl", ".ndjson"):
+        return _json(file, rename)
+    if suffix == ".csv" or (suffix == ".tsv" and _is_table_of_queries(file)):
+        return _table(file, rename)
+    if suffix in (".qrels", ".tsv", ".txt"):
+        return "".join(line for _, raw in raw_lines(file) for line in _judgment(raw, rename))
+    raise BenchmarkError(f"{file} cannot be repaired: it must be a .csv, .tsv, .jsonl, .json or .qrels file")
+
+
+def _is_table_of_queries(file: Path) -> bool:
+    header, _, _ = read_table(file)
+    return any(name.strip().lower() in COLUMNS["text"] for name in header)
+
+
+def _judgment(line: str, rename: _Rename) -> Iterator[str]:
+    """The lines for one of a qrels file: another name in the same columns, or none."""
+    cells = re.findall(r"\S+", line)
+    column = 2 if len(cells) == 4 else 1
+    if len(cells) not in (3, 4) or not re.fullmatch(r"[+-]?\d+(\.\d*)?", cells[-1]):
+        yield line  # a header or a blank line
+        return
+    for name in rename(cells[column]):
+        places = list(re.finditer(r"\S+", line))
+        yield line[: places[column].start()] + name + line[places[column].end() :]
+
+
+def _table(file: Path, rename: _Rename) -> str:
+    header, separator, rows = read_table(file)
+    columns = [number for number, name in enumerate(header) if name.strip().lower() in _LISTS]
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=separator, lineterminator="\n")
+    writer.writerow(header)
+    for _, cells in rows:
+        for number in columns:
+            if number < len(cells):
+                cells[number] = ";".join(_renamed_entries(entries(cells[number]), rename))
+        writer.writerow(cells)
+    return out.getvalue()
+
+
+def _renamed_entries(names: list[str], rename: _Rename) -> list[str]:
+    """The entries under their new names; quoted passages are found by their words and stay."""
+    return [new for name in names for new in ([name] if split_target(name)[1] else rename(name))]
+
+
+def _json(file: Path, rename: _Rename) -> str:
+    if file.suffix.lower() != ".json":
+        return "".join(_json_line(raw, rename) for _, raw in raw_lines(file))
+    return json.dumps(_walked(read_json(file.read_bytes()), rename), ensure_ascii=False, indent=2) + "\n"
+
+
+def _json_line(raw: str, rename: _Rename) -> str:
+    if not raw.strip():
+        return raw
+    row = read_json(raw, own=True)
+    changed = _walked(row, rename)
+    return raw if changed == row else json.dumps(changed, ensure_ascii=False) + "\n"
+
+
+def _walked(value: Any, rename: _Rename) -> Any:
+    """The value with new names in the fields of `_LISTS`."""
+    if isinstance(value, list):
+        return [_walked(item, rename) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: _names_in(item, rename) if str(key).lower() in _LISTS else _walked(item, rename)
+        for key, item in value.items()
+    }
+
+
+def _names_in(value: Any, rename: _Rename) -> Any:
+    if isinstance(value, str):
+        return ";".join(_renamed_entries(entries(value), rename))
+    if isinstance(value, list):
+        texts = [new for item in value if isinstance(item, str) for new in _renamed_entries([item], rename)]
+        return texts + [_walked(item, rename) for item in value if not isinstance(item, str)]
+    return _walked(value, rename)
+
+
+def repaired_path(path: Path) -> Path:
+    """The next free name for a repaired file or folder: `queries.repaired.csv`, `queries.repaired-2.csv`."""
+    stem = path.name if path.is_dir() else path.stem
+    stem = re.sub(r"\.repaired(-\d+)?$", "", stem)
+    suffix = "" if path.is_dir() else path.suffix
+    numbers = ("", *(f"-{number}" for number in range(2, 1000)))
+    return next(new for n in numbers if not (new := path.with_name(f"{stem}.repaired{n}{suffix}")).exists())
+
+
+def write(path: Path, repair: Repair) -> Path:
+    """Write a repaired copy of a file or of a folder of judgments, whole or not at all, and return its path."""
+    new = repaired_path(path)
+    if not path.is_dir():
+        write_atomically(new, rewritten(path, repair.names))
+        return new
+    draft = files.draft_of(new)
+    try:
+        shutil.copytree(path, draft)
+        for file in judgment_files(draft):
+            file.write_text(rewritten(file, repair.names), "utf-8", newline="")
+        files.publish_folder(draft, new)
+    except OSError as error:
+        raise BenchmarkError(f"{new} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return new
+
+
+def judgment_files(path: Path) -> list[Path]:
+    """A file, or the files of judgments in a folder."""
+    return [path] if not path.is_dir() else sorted([*path.glob("*.qrels"), *path.glob("*.tsv")])

@@ -1,0 +1,168 @@
+"""Judged pages and sections are found where they are after an edit of the documentation."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.follow import Earlier, Follower, health
+from ragbench.benchmark.followed_labels import EarlierState, follow_labels, follow_names
+from ragbench.benchmark.git_history import History
+from ragbench.benchmark.labels import LabelHealth
+from ragbench.benchmark.load import load_benchmark
+from ragbench.corpus.reader import parse_document
+
+
+def prose(seed: int, n: int = 60) -> str:
+    """Different words for every seed."""
+    chosen = random.Random(seed)
+    return " ".join("".join(chosen.choices("abcdefghij", k=5)) for _ in range(n))
+
+
+def page(docno: str, text: str, fields: str = ""):
+    raw = f"---\n{fields}\n---\n{text}\n" if fields else f"{text}\n"
+    return parse_document(docno, f"{docno}.md", raw.encode(), 0.0)[0]
+
+
+KEYS, LOGS, BACKUP, ROLES, LIMITS = (prose(seed) for seed in range(5))
+BEFORE = [
+    page("keys", KEYS),
+    page("logs", LOGS),
+    page("backup", BACKUP),
+    page("roles", ROLES),
+    page("limits", LIMITS),
+    page("old", prose(9)),
+]
+AFTER = [
+    page("keys", KEYS),
+    page("guide/logs", f"{LOGS} {prose(10, 8)}"),
+    page("handbook", f"{BACKUP}\n\n{prose(11, 120)}"),
+    page("roles/one", f"{' '.join(ROLES.split()[:30])} {prose(12, 40)}"),
+    page("roles/two", f"{' '.join(ROLES.split()[30:])} {prose(13, 40)}"),
+    page("limits", f"{' '.join(LIMITS.split()[:45])} {prose(14, 15)}"),
+]
+
+
+def earlier(*pages) -> Earlier:
+    return Earlier({one.docno: one for one in pages})
+
+
+@pytest.mark.parametrize(
+    ("docno", "outcome", "targets", "doubtful"),
+    [
+        ("keys", "stands", ("keys",), False),
+        ("logs", "moved", ("guide/logs",), False),
+        ("backup", "merged", ("handbook",), False),
+        ("roles", "split", ("roles/one", "roles/two"), True),
+        ("limits", "edited", ("limits",), False),
+        ("old", "gone", (), False),
+    ],
+)
+def test_follow_pages_by_their_text(docno: str, outcome: str, targets: tuple[str, ...], doubtful: bool) -> None:
+    followed = Follower(earlier(*BEFORE), AFTER).follow(docno)
+    assert (followed.outcome, followed.targets, followed.doubtful) == (outcome, targets, doubtful)
+    assert followed.is_moved == (outcome in ("moved", "merged"))
+
+
+def test_health_counts_what_became_of_pages() -> None:
+    follower = Follower(earlier(*BEFORE), AFTER)
+    assert health(follower.follow(one.docno) for one in BEFORE) == LabelHealth(stand=2, moved=2, doubtful=1, gone=1)
+
+
+def test_follow_an_address_in_the_frontmatter() -> None:
+    after = [page("new/place", prose(20), "aliases: [/logs/]"), page("other", prose(21))]
+    followed = Follower(earlier(page("logs", LOGS)), after).follow("logs")
+    assert followed.targets == ("new/place",) and followed.reason == "address in the frontmatter"
+    after = [page("a", prose(20), "redirect_from: /logs/"), page("b", prose(21), "aliases: [logs]")]
+    assert Follower(earlier(page("logs", LOGS)), after).follow("logs").targets == ()  # two pages claim it
+
+
+def test_follow_a_rename_of_git_unless_the_text_is_elsewhere() -> None:
+    renamed = Earlier({"logs": page("logs", LOGS)}, {"logs": "records"})
+    rewritten = page("records", f"{' '.join(LOGS.split()[:20])} {prose(30, 40)}")
+    assert Follower(renamed, [rewritten]).follow("logs").targets == ("records",)
+    elsewhere = [page("records", prose(31)), page("guide", LOGS)]
+    assert Follower(renamed, elsewhere).follow("logs").doubtful
+
+
+def test_follow_doubts_two_equal_copies() -> None:
+    copies = [page("v1/intro", LOGS), page("v2/intro", LOGS)]
+    assert Follower(earlier(page("start", LOGS)), copies).follow("start").doubtful
+
+
+def test_follow_sections_by_name_and_by_text() -> None:
+    old = page("keys", f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Create\n\n{LOGS}\n\n## Drop\n\n{ROLES}")
+    new = page("guide/keys", f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Make a key\n\n{LOGS}")
+    follower = Follower(earlier(old), [new])
+    rotate, create, drop = (follower.follow(f"keys#keys/{anchor}") for anchor in ("rotate", "create", "drop"))
+    assert rotate.targets == ("guide/keys#keys/rotate",) and rotate.is_moved
+    assert create.targets == ("guide/keys#keys/make-a-key",) and create.is_moved
+    assert drop.outcome == "gone"
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> Path:
+    """A repository whose judged pages were renamed twice, merged, deleted and rewritten after the judgments."""
+    notes = tmp_path / "docs"
+    notes.mkdir()
+    for number, name in enumerate(("keys", "logs", "backup", "old", "limits")):
+        (notes / f"{name}.md").write_text(f"# {name}\n\n" + "\n".join(prose(number, 6) for _ in range(5)))
+        (notes / f"{name}.md").write_text(f"# {name}\n\n{prose(number)}\n".replace(" ", "\n", 20))
+    rows = [f"how to use {name},{name}.md" for name in ("keys", "logs", "backup", "old", "limits")]
+    (tmp_path / "queries.csv").write_text("\n".join(["text,relevant", *rows]) + "\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "judge")
+    (notes / "guide").mkdir()
+    git(tmp_path, "mv", "docs/keys.md", "docs/guide/a.md")
+    git(tmp_path, "commit", "-qm", "move")
+    git(tmp_path, "mv", "docs/guide/a.md", "docs/guide/tokens.md")
+    (notes / "handbook.md").write_text(f"# Handbook\n\n{(notes / 'backup.md').read_text()}\n{prose(40, 200)}")
+    (notes / "backup.md").unlink()
+    (notes / "old.md").unlink()
+    (notes / "limits.md").write_text(prose(41))
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "move on")
+    return tmp_path
+
+
+def test_follow_labels_through_the_history_of_git(moved: Path) -> None:
+    benchmark = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv")
+    labels = follow_labels(benchmark)
+    assert labels.health == LabelHealth(stand=1, moved=2, doubtful=1, gone=1)
+    assert labels.by_name["keys.md"].targets == ("guide/tokens",)
+    assert labels.by_name["backup.md"].outcome == "merged"
+    assert sorted(docno for grades in labels.document_qrels().values() for docno in grades) == [
+        *("guide/tokens", "handbook", "logs"),
+    ]
+
+
+def test_follow_labels_without_git_from_an_earlier_folder(moved: Path, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    (before / "keys.md").write_text((moved / "docs" / "guide" / "tokens.md").read_text())
+    benchmark = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv")
+    labels = follow_labels(benchmark, EarlierState(before=before))
+    assert labels.by_name["keys.md"].targets == ("guide/tokens",)
+
+
+def test_follow_names_since_a_commit(moved: Path) -> None:
+    pages = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv").documents
+    state = EarlierState(since="HEAD~1")
+    followed = follow_names(["guide/a.md", "keys.md"], pages, moved / "docs", [], state)
+    assert [followed[name].targets for name in ("guide/a.md", "keys.md")] == [("guide/tokens",), ("guide/tokens",)]
+    with pytest.raises(BenchmarkError, match="has no commit 'nowhere': specify a revision of git"):
+        follow_names(["keys.md"], pages, moved / "docs", [], EarlierState(since="nowhere"))
+
+
+def test_history_of_a_folder_without_git_is_none(tmp_path: Path) -> None:
+    assert History.of(tmp_path) is None
