@@ -29,7 +29,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ragbench.base.types import Document
-from ragbench.benchmark.follow import Earlier, Followed, Follower
+from ragbench.benchmark.follow import Earlier, Followed, LabelFollower
 from ragbench.benchmark.git_history import History
 from ragbench.benchmark.names import address, addresses
 from ragbench.corpus.reader import docno_of, parse_document
@@ -158,8 +158,8 @@ def outcome(followed: Followed, truth: str) -> str:
 def pages(window: Window, examples: list[str]) -> tuple[Counter[str], Counter[str]]:
     """The outcomes by (kind, outcome): against git by the text alone, against addresses by git and the text."""
     plain = [replace(page, frontmatter={}) for page in window.after.values()]
-    by_text = Follower(Earlier(window.before), plain)
-    by_git = Follower(Earlier(window.before, window.renames), plain)
+    by_text = LabelFollower(Earlier(window.before), plain)
+    by_git = LabelFollower(Earlier(window.before, window.renames), plain)
     of_git, of_addresses = Counter[str](), Counter[str]()
     truth = window.truth
     for docno in window.before:
@@ -182,7 +182,7 @@ def pages(window: Window, examples: list[str]) -> tuple[Counter[str], Counter[st
 
 def sections(window: Window) -> Counter[str]:
     """The outcomes of sections of changed pages, by the text alone, against the lines that did not change."""
-    follower = Follower(Earlier(window.before), [replace(page, frontmatter={}) for page in window.after.values()])
+    follower = LabelFollower(Earlier(window.before), [replace(page, frontmatter={}) for page in window.after.values()])
     counts = Counter[str]()
     for docno, new in window.truth.items():
         old_page, new_page = window.before[docno], window.after[new]

@@ -22,6 +22,7 @@ WRITERS = {
     "extras/backends/multilingual.py": DRAFT,
     "extras/cluster/artefacts.py": REMOTE,
     "extras/cluster/worker.py": DRAFT,
+    "extras/collect/repair.py": DRAFT,
     "extras/engines/opened.py": TEMPORARY,
     "extras/engines/load.py": TEMPORARY,
     "extras/fit/tuning/study.py": LINES,

@@ -86,7 +86,7 @@ def runs_of(text: str) -> frozenset[int]:
     return frozenset(zlib.crc32(" ".join(listed[start : start + _RUN]).encode()) for start in starts)
 
 
-class Follower:
+class LabelFollower:
     """Finds the documents and sections of today that judged ones became."""
 
     def __init__(self, earlier: Earlier, documents: Sequence[Document], thresholds: Thresholds | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
-from ragbench.benchmark.follow import Earlier, Followed, Follower, health
+from ragbench.benchmark.follow import Earlier, Followed, LabelFollower, health
 from ragbench.benchmark.git_history import History
 from ragbench.benchmark.labels import LabelHealth
 from ragbench.benchmark.names import Names, address
@@ -87,7 +87,7 @@ def follow_names(
     known = {name: target for name, target in found.items() if target}
     lost = [name for name in written if name not in known]
     targets, earlier = _earlier(known, lost, corpus, files, state)
-    follower = Follower(earlier, documents)
+    follower = LabelFollower(earlier, documents)
     return {name: follower.follow(targets.get(name, name)) for name in written}
 
 

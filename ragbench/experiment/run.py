@@ -14,7 +14,7 @@ from ragbench.config.settings import Settings
 from ragbench.evidence.arms import LATENCY
 from ragbench.experiment import steps
 from ragbench.experiment.plan import Run, plan
-from ragbench.results import measurements, store, verdicts
+from ragbench.results import labels, measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 
 _STEPS: Sequence[Callable[[Run], None]] = (
@@ -78,7 +78,8 @@ def remeasure_latency(
     planned = plan(settings, "run", builder, set(finished.topics["qid"]))
     identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
     with store.writing(finished.folder.parents[1], "run", label, identity, names, None) as folder:
-        folder.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
+        labelled = [labels.LABELS] if finished.labels is not None else []
+        folder.copy(finished.folder, names, (measurements.TOPICS, *labelled), without=LATENCY)
         folder.write(files_of_judged(planned.benchmark, planned.topics))
         for arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)

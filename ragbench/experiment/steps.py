@@ -23,7 +23,7 @@ from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution
 from ragbench.experiment.estimate import estimate, missing_passages
 from ragbench.experiment.plan import Plan, PlannedArm, Run
-from ragbench.results import comparisons, measurements, store, top_hits
+from ragbench.results import comparisons, labels, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.hits import problems
 
@@ -56,7 +56,8 @@ def measure_quality(run: Run) -> None:
     topics = measurements.TOPIC_COLUMNS.frame(
         (t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in planned.topics
     )
-    folder.write({measurements.TOPICS: topics, **files_of_judged(planned.benchmark, planned.topics)})
+    judged = files_of_judged(planned.benchmark, planned.topics)
+    folder.write({measurements.TOPICS: topics, **judged, **labels.files(planned.benchmark, set(topics["qid"]))})
     facts = topics[["qid", "split", "type"]]
     frames: dict[str, pd.DataFrame] = {}
     for name, arm in planned.arms.items():

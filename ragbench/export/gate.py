@@ -7,7 +7,7 @@ correction (an intersection-union test; Berger, Technometrics 24, 1982)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,7 +22,8 @@ from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.verdict import LATENCY, QUALITY, LevelComparison
 from ragbench.export.measured_arm import MeasuredArm
-from ragbench.results.measurements import CONTEXTS
+from ragbench.results import labels
+from ragbench.results.measurements import CONTEXTS, Measurements
 
 _Outcome = Literal["passes", "fails", "not checked"]
 
@@ -100,7 +101,8 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
     benchmark_check = _benchmark(baseline, candidate, limits)
     policy = _policy(baseline, limits)
     roles = {BASELINE: baseline, CANDIDATE: candidate}
-    pair = Arms({role: Arms.of(arm.results, policy).arms[arm.name] for role, arm in roles.items()}, policy)
+    shared = _with_shared_labels(roles)
+    pair = Arms({role: Arms.of(shared[role], policy).arms[arm.name] for role, arm in roles.items()}, policy)
     for role, arm in pair.arms.items():
         if DOCUMENT not in arm.levels:
             raise ConfigError(f"'{policy.measure}' was not measured by the {role}: name another with --measure")
@@ -109,7 +111,8 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
     if baseline.results.folder == candidate.results.folder and baseline.name != candidate.name:
         (judged,) = Arms.of(baseline.results, policy).showing([candidate.name]).against(baseline.name)
     margin = policy.statistics.smallest_effect / 2 if limits.margin is None else limits.margin
-    checks = [benchmark_check, _quality(judged, alone, margin, policy.statistics.smallest_effect), _latency(judged)]
+    quality = _quality(judged, alone, margin, policy.statistics.smallest_effect)
+    checks = [benchmark_check, *_with_labels(quality, baseline, candidate, margin), _latency(judged)]
     return checks if limits.max_pollution is None else [*checks, _pollution(candidate, limits.max_pollution)]
 
 
@@ -150,6 +153,55 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     if outcome == "passes" and judged.verdict.quality == "open":
         reasons[0] = f"no loss {f'of {margin:g}' if margin else 'is significant'}, a gain is {reasons[0]}"
     return Check("quality", outcome, "; ".join(reasons), outcome == "not checked", levels)
+
+
+def _with_shared_labels(roles: Mapping[str, MeasuredArm]) -> dict[str, Measurements]:
+    """The results of both; where pages have moved, of the queries that have labels in both."""
+    results = {role: arm.results for role, arm in roles.items()}
+    found = results[CANDIDATE].labels
+    if found is None or found.health.is_sound:
+        return results
+    old, new = (set(one.judged_queries) for one in results.values())
+    shared = (old & new) | (set(results[CANDIDATE].per_query["qid"]) - old - new)
+    return {
+        role: replace(one, per_query=one.per_query[one.per_query["qid"].isin(shared)]) for role, one in results.items()
+    }
+
+
+def _with_labels(quality: Check, baseline: MeasuredArm, candidate: MeasuredArm, margin: float) -> list[Check]:
+    """The check of quality, and one of the labels where the candidate has them.
+
+    A failure that is gone with labels that follow the judged pages is of the labels, so it decides nothing.
+    """
+    followed = candidate.results.labels
+    if followed is None or followed.health.is_sound:
+        return [quality] if followed is None else [quality, Check("labels", "passes", followed.health.sentence())]
+    written, now = _changes(baseline, candidate)
+    message = (
+        f"{followed.health.sentence()}; {candidate.results.primary} changes by {written:+.3f} with labels as written "
+        f"and by {now:+.3f} where the judged pages are now"
+    )
+    if quality.outcome != "fails" or now <= -margin or now <= written:
+        return [quality, Check("labels", "not checked", message)]
+    remedy = f"{message}: the loss is of the labels: repair them with ragbench data repair and run both again"
+    undecided = replace(quality, outcome="not checked", undecided=True)
+    return [undecided, Check("labels", "not checked", remedy, undecided=True)]
+
+
+def _changes(baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[float, float]:
+    """The mean change of the measure, by labels as written and by labels that follow; NaN without common queries."""
+    sides = [(side.results, side.name) for side in (baseline, candidate)]
+    old, new = (
+        {str(qid): float(value) for qid, value in results.values(name, results.primary).items()}
+        for results, name in sides
+    )
+    old_now, new_now = (labels.followed_values(results, name) for results, name in sides)
+    return _mean_change(old, new), _mean_change(old_now or old, new_now)
+
+
+def _mean_change(old: Mapping[str, float], new: Mapping[str, float]) -> float:
+    common = old.keys() & new.keys()
+    return sum(new[qid] - old[qid] for qid in common) / len(common) if common else float("nan")
 
 
 def check_level(level: LevelComparison, margin: float) -> tuple[_Outcome, str]:

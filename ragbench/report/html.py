@@ -134,6 +134,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "design": lambda results: evidence.design(results),
         "exploratory": lambda results: results.exploratory,
         "without_answers": lambda results: results.without_answers,
+        "labels": lambda results: screen.label_sentences(results),
     },
     "verdicts": {
         "sentence": lambda results: screen.verdict_sentence(results),

@@ -18,7 +18,7 @@ from ragbench.evidence import arms, t_statistic
 from ragbench.evidence.cost import NET
 from ragbench.evidence.verdict import LATENCY, UNPROVEN
 from ragbench.report import evidence
-from ragbench.results import verdicts
+from ragbench.results import labels, verdicts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -101,7 +101,7 @@ def _pair(results: Measurements) -> list[str]:
             f"from other collections, P(gain): {probability(prediction.better)}"
             for prediction in verdicts.predictions_of_run(results, [arm])
         ]
-    return lines
+    return [*lines, *leak_lines(results), *label_lines(results)]
 
 
 def _recalls(results: Measurements) -> list[str]:
@@ -212,9 +212,29 @@ def _below(results: Measurements) -> list[str]:
         lines = [f"change of the mean [low high], {results.interval} CI"]
     if label := results.exploratory:
         lines.append(label)
-    lines += leak_lines(results)
+    lines += [*leak_lines(results), *label_lines(results)]
     more = ["Details by query type and stage: open the report or run ragbench compare"] if len(frame) else []
     return [*lines, *_recalls(results), *_reasons(results), *expected_lines(results), *more]
+
+
+def label_lines(results: Measurements) -> list[str]:
+    """The health of the labels, and the means by labels that follow their pages; empty where labels are not files."""
+    return [line for sentence in label_sentences(results) for line in _wrapped(sentence)]
+
+
+def label_sentences(results: Measurements) -> list[str]:
+    """`label_lines` as sentences."""
+    if results.labels is None:
+        return []
+    health = results.labels.health
+    if health.is_sound:
+        return [health.sentence()]
+    values = {arm: labels.followed_values(results, arm) for arm in results.arms}
+    means = ", ".join(f"{arm} {sum(found.values()) / len(found):.3f}" for arm, found in values.items() if found)
+    return [
+        f"{health.sentence()}: ragbench data repair lists them",
+        *([f"{results.primary} with labels where the judged pages are now: {means}"] if means else []),
+    ]
 
 
 def leak_lines(results: Measurements) -> list[str]:

@@ -31,10 +31,12 @@ from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS, Run
-from ragbench.results import comparisons, store
+from ragbench.results import comparisons, labels, store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ragbench.benchmark.followed_labels import FollowedLabels
 
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
@@ -148,10 +150,20 @@ class Measurements:
         frame = pd.read_parquet(self.folder / TOPICS).sort_values("qid", ignore_index=True)
         return frame[list(TOPIC_COLUMNS)]
 
+    @cached_property
+    def labels(self) -> FollowedLabels | None:
+        """What had become of the judged pages when it was measured; None for benchmarks that are not files."""
+        return labels.read(self.folder)
+
     @property
     def judged(self) -> bool:
         """Whether an answer of any topic is judged."""
-        return bool((~self.per_query["measure"].isin(WITHOUT_JUDGMENTS)).any())
+        return len(self.judged_queries) > 0
+
+    @property
+    def judged_queries(self) -> list[str]:
+        """The ids of the queries that were measured by judgments."""
+        return list(self.per_query.loc[~self.per_query["measure"].isin(WITHOUT_JUDGMENTS), "qid"].unique())
 
     @property
     def without_answers(self) -> str:

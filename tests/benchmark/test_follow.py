@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.follow import Earlier, Follower, health
+from ragbench.benchmark.follow import Earlier, LabelFollower, health
 from ragbench.benchmark.followed_labels import EarlierState, follow_labels, follow_names
 from ragbench.benchmark.git_history import History
 from ragbench.benchmark.labels import LabelHealth
@@ -63,41 +63,41 @@ def earlier(*pages) -> Earlier:
     ],
 )
 def test_follow_pages_by_their_text(docno: str, outcome: str, targets: tuple[str, ...], doubtful: bool) -> None:
-    followed = Follower(earlier(*BEFORE), AFTER).follow(docno)
+    followed = LabelFollower(earlier(*BEFORE), AFTER).follow(docno)
     assert (followed.outcome, followed.targets, followed.doubtful) == (outcome, targets, doubtful)
     assert followed.is_moved == (outcome in ("moved", "merged"))
 
 
 def test_health_counts_what_became_of_pages() -> None:
-    follower = Follower(earlier(*BEFORE), AFTER)
+    follower = LabelFollower(earlier(*BEFORE), AFTER)
     assert health(follower.follow(one.docno) for one in BEFORE) == LabelHealth(stand=2, moved=2, doubtful=1, gone=1)
 
 
 def test_follow_an_address_in_the_frontmatter() -> None:
     after = [page("new/place", prose(20), "aliases: [/logs/]"), page("other", prose(21))]
-    followed = Follower(earlier(page("logs", LOGS)), after).follow("logs")
+    followed = LabelFollower(earlier(page("logs", LOGS)), after).follow("logs")
     assert followed.targets == ("new/place",) and followed.reason == "address in the frontmatter"
     after = [page("a", prose(20), "redirect_from: /logs/"), page("b", prose(21), "aliases: [logs]")]
-    assert Follower(earlier(page("logs", LOGS)), after).follow("logs").targets == ()  # two pages claim it
+    assert LabelFollower(earlier(page("logs", LOGS)), after).follow("logs").targets == ()  # two pages claim it
 
 
 def test_follow_a_rename_of_git_unless_the_text_is_elsewhere() -> None:
     renamed = Earlier({"logs": page("logs", LOGS)}, {"logs": "records"})
     rewritten = page("records", f"{' '.join(LOGS.split()[:20])} {prose(30, 40)}")
-    assert Follower(renamed, [rewritten]).follow("logs").targets == ("records",)
+    assert LabelFollower(renamed, [rewritten]).follow("logs").targets == ("records",)
     elsewhere = [page("records", prose(31)), page("guide", LOGS)]
-    assert Follower(renamed, elsewhere).follow("logs").doubtful
+    assert LabelFollower(renamed, elsewhere).follow("logs").doubtful
 
 
 def test_follow_doubts_two_equal_copies() -> None:
     copies = [page("v1/intro", LOGS), page("v2/intro", LOGS)]
-    assert Follower(earlier(page("start", LOGS)), copies).follow("start").doubtful
+    assert LabelFollower(earlier(page("start", LOGS)), copies).follow("start").doubtful
 
 
 def test_follow_sections_by_name_and_by_text() -> None:
     old = page("keys", f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Create\n\n{LOGS}\n\n## Drop\n\n{ROLES}")
     new = page("guide/keys", f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Make a key\n\n{LOGS}")
-    follower = Follower(earlier(old), [new])
+    follower = LabelFollower(earlier(old), [new])
     rotate, create, drop = (follower.follow(f"keys#keys/{anchor}") for anchor in ("rotate", "create", "drop"))
     assert rotate.targets == ("guide/keys#keys/rotate",) and rotate.is_moved
     assert create.targets == ("guide/keys#keys/make-a-key",) and create.is_moved

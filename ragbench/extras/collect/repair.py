@@ -163,7 +163,7 @@ def write(path: Path, repair: Repair) -> Path:
     try:
         shutil.copytree(path, draft)
         for file in judgment_files(draft):
-            file.write_text(rewritten(file, repair.names), "utf-8", newline="")
+            write_atomically(file, rewritten(file, repair.names))
         files.publish_folder(draft, new)
     except OSError as error:
         raise BenchmarkError(f"{new} cannot be written: {error.strerror or error}") from None
