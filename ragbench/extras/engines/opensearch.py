@@ -20,13 +20,14 @@ import json
 import re
 import secrets
 import threading
+import time
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import numpy as np
 
@@ -46,6 +47,9 @@ FORMAT = 2
 ABOUT, FORMS = "about.json", "forms.json"
 """Files of the engine itself, next to those of the bundle."""
 _AT_ONCE = 200  # documents that are sent or read in one request
+_BUSY = 429
+_WAITS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # seconds before documents that a busy server refused are sent again
+_MOST_SHARDS = 1024
 _WAIT_S, _MOST_BYTES, _PIECE = 60.0, 500_000_000, 400_000
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _FIELDS = {"lexical": "words", "documents": "wholes"}
@@ -101,8 +105,20 @@ class _Hit:
         return _Hit(chunks, number(score), index)
 
 
+def _count(given: Mapping[str, str], key: str, default: int | None, least: int) -> int | None:
+    """An option of an address. Raises ConfigError."""
+    if (text := given.get(key)) is None:
+        return default
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= _MOST_SHARDS):
+        raise ConfigError(f"{key}={text} must be a number from {least} to {_MOST_SHARDS}: try {key}={max(1, least)}")
+    return int(text)
+
+
 class Cluster:
-    """A server of `system` and the alias in an address; `name` is the address as it was given."""
+    """A server of `system` and the alias in an address; `name` is the address without options.
+
+    A load makes an index with `?shards=4` (default 1) and `&replicas=1` (default: that of the server).
+    """
 
     def __init__(self, system: System, address: str) -> None:
         expected = ConfigError(f"the address of a search must be such as {system.name}://localhost:9200/notes")
@@ -110,9 +126,14 @@ class Cluster:
             parts = urlsplit(resolved(address))
             base = f"{schemes(system)[parts.scheme]}://{parts.netloc.rpartition('@')[2]}"
             split_address(base)
+            given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
         except (KeyError, ValueError):
             raise expected from None
-        self.system, self.name, self.alias, self._base = system, address, parts.path.strip("/"), base
+        self.shards, self.replicas = _count(given, "shards", 1, 1), _count(given, "replicas", None, 0)
+        if unknown := set(given) - {"shards", "replicas"}:
+            raise ConfigError(f"{sorted(unknown)[0]} is not an option of the address: it takes shards and replicas")
+        self.system, self.alias, self._base = system, parts.path.strip("/"), base
+        self.name = address.partition("?")[0]
         if not _ALIAS.fullmatch(self.alias):
             raise expected
         self._client = Client(base, _headers(parts), timeout_s=_WAIT_S, max_bytes=_MOST_BYTES)
@@ -148,12 +169,27 @@ class Cluster:
     def bulk(self, index: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write documents into an index."""
         for start in range(0, len(rows), _AT_ONCE):
-            batch = rows[start : start + _AT_ONCE]
+            self._write(index, list(rows[start : start + _AT_ONCE]))
+
+    def _write(self, index: str, batch: Sequence[Mapping[str, Any]]) -> None:
+        """Write documents; those that a busy server refuses are sent again after a growing wait, under the same id."""
+        for wait in (*_WAITS, None):
             lines = [line for row in batch for line in ({"index": {"_id": str(row["number"])}}, row)]
-            answer = self.send("POST", f"/{index}/_bulk?refresh=true", _lines(lines))
-            if answer.get("errors") is not False or len(answer["items"]) != len(batch):
+            try:
+                answer = self.send("POST", f"/{index}/_bulk?refresh=true", _lines(lines))
+            except BundleError as error:
+                if wait is None or not (isinstance(error.__cause__, HttpError) and error.__cause__.status == _BUSY):
+                    raise
+                time.sleep(wait)
+                continue
+            if answer.get("errors") is False and len(answer["items"]) == len(batch):
+                return
+            states = [item["index"]["status"] for item in answer["items"]]
+            if wait is None or len(states) != len(batch) or not set(states) <= {200, 201, _BUSY}:
                 wrong = next((item for item in answer["items"] if "error" in item["index"]), answer)
                 raise BundleError(f"{self.name} did not take everything ({json.dumps(wrong)[:200]})")
+            batch = [row for row, state in zip(batch, states, strict=True) if state == _BUSY]
+            time.sleep(wait)
 
     def current(self) -> str | None:
         """The index that the alias leads to, None where there is none."""
@@ -171,7 +207,11 @@ class Cluster:
             if not aliases:
                 self.discard(index)
         name = f"{self.alias}--{secrets.token_hex(6)}"
-        self.send("PUT", f"/{name}", _definition(self.system, plan, dimension))
+        definition = _definition(self.system, plan, dimension)
+        definition["settings"]["index"]["number_of_shards"] = self.shards
+        if self.replicas is not None:
+            definition["settings"]["index"]["number_of_replicas"] = self.replicas
+        self.send("PUT", f"/{name}", definition)
         return name
 
     def swap(self, index: str) -> None:
@@ -344,7 +384,9 @@ class OpenSearchEngine:
             within += [] if only is None else [{"terms": {"chunks": list(only)}}]
             query = self._by_vector(vector, within) if source == "dense" else self._by_words(source, asked, within)
             lines += [{"index": self._index}, {"size": depth, "query": query, "_source": ["payload.chunks"]}]
-        answers = self._cluster.send("POST", "/_msearch", _lines(lines))["responses"]
+        # Word statistics of all shards, so that scores do not depend on their number.
+        path = "/_msearch?search_type=dfs_query_then_fetch"
+        answers = self._cluster.send("POST", path, _lines(lines))["responses"]
         return {
             source: [self._hit(source, hit) for hit in self._cluster.hits(answer)]
             for source, answer in zip(self.plan.depths, answers, strict=True)
@@ -519,8 +561,7 @@ def _definition(system: System, plan: SearchPlan, dimension: int) -> dict[str, A
             properties[field_name] = {"properties": {name: text for name, _ in scoring.weights}}
     if "dense" in plan.depths:
         properties["vector"] = {**system.vector, system.dimension: dimension}
-    # One shard, so that word statistics are of the whole collection.
-    settings: dict[str, Any] = {"number_of_shards": 1, "max_terms_count": 2**20, **system.settings}
+    settings: dict[str, Any] = {"max_terms_count": 2**20, **system.settings}
     if scored:
         similarity = {"type": "BM25", "k1": round(scored[0].scaled[1], 9), "b": scored[0].b}
         settings["similarity"] = {"default": similarity}

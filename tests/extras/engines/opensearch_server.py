@@ -46,6 +46,7 @@ class OpenSearchServer(Loopback):
         self.dies_at: str | None = None
         self.altered: dict[str, Any] = {}
         self.authorization = authorization
+        self.busy: list[str] = []
         super().__init__()
         self.address = f"{system}://127.0.0.1:{self.port}"
 
@@ -94,6 +95,7 @@ class OpenSearchServer(Loopback):
             case "POST", ["_aliases"]:
                 return self.rename(sent["actions"])
             case "POST", ["_msearch"]:
+                assert given["search_type"] == ["dfs_query_then_fetch"]
                 requests = zip(sent[::2], sent[1::2], strict=True)
                 answers = [self.search(self.index(header["index"]), request) for header, request in requests]
                 return {"took": 1, "responses": [{**answer, "status": 200, **self.altered} for answer in answers]}
@@ -130,7 +132,7 @@ class OpenSearchServer(Loopback):
             raise Refused(400, "resource_already_exists_exception", name)
         properties = made["mappings"]["properties"]
         settings = made["settings"]["index"]
-        assert settings["number_of_shards"] == 1
+        assert settings["number_of_shards"] >= 1
         for prefix in ("words", "wholes"):
             for field in properties.get(prefix, {}).get("properties", {}).values():
                 assert field["analyzer"] in settings["analysis"]["analyzer"]
@@ -156,9 +158,16 @@ class OpenSearchServer(Loopback):
     def bulk(self, name: str, lines: list[dict[str, Any]]) -> Any:
         index = self.index(name)
         properties = index["mappings"]["properties"]
-        items, wrong = [], False
+        items, wrong, busy = [], False, self.busy.pop() if self.busy else ""
+        if busy == "request":
+            raise Refused(429, "circuit_breaking_exception", "data too large")
         for action, document in zip(lines[::2], lines[1::2], strict=True):
             (key,) = [action["index"]["_id"]]
+            if busy == "items" and len(items) % 2:
+                wrong = True
+                reason = {"type": "rejected_execution_exception", "reason": "queue is full"}
+                items.append({"index": {"_index": name, "_id": key, "status": 429, "error": reason}})
+                continue
             known = set(document) <= set(properties) and all(
                 set(document.get(prefix, {})) <= set(properties.get(prefix, {}).get("properties", {}))
                 for prefix in ("words", "wholes")

@@ -253,6 +253,55 @@ def small(request, two_chunks) -> Iterator[tuple[OpenSearchServer, OpenSearchEng
             yield running, engine
 
 
+@pytest.fixture
+def empty(two_chunks) -> Iterator[tuple[OpenSearchServer, Cluster, str]]:
+    """A server, its cluster, and an empty index of four shards without copies."""
+    with closing(OpenSearchServer("opensearch", "technical")) as running:
+        address = f"{running.address}/notes?shards=4&replicas=0"
+        with closing(Cluster(SYSTEMS["opensearch"], address)) as cluster:
+            yield running, cluster, cluster.make(two_chunks[0], 2)
+
+
+def test_shards_and_replicas_are_options_of_the_address(empty) -> None:
+    server, cluster, index = empty
+    settings = server.indices[index]["settings"]["index"]
+    assert (settings["number_of_shards"], settings["number_of_replicas"]) == (4, 0)
+    assert cluster.name == f"{server.address}/notes"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("shards=0", "shards=0 must be a number from 1 to 1024: try shards=1"),
+        ("replicas=some", "replicas=some must be a number from 0 to 1024: try replicas=1"),
+        ("parts=2", "parts is not an option of the address: it takes shards and replicas"),
+    ],
+)
+def test_unusable_options_of_the_address_are_refused(options: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Cluster(SYSTEMS["opensearch"], f"opensearch://localhost:9200/notes?{options}")
+    assert str(error.value) == message
+
+
+def test_bulk_sends_again_what_a_busy_server_refuses(empty, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, cluster, index = empty
+    monkeypatch.setattr(opensearch, "_WAITS", (0.0, 0.0, 0.0))
+    server.busy = ["items", "request", "items"]
+    rows = [{"number": number, "kind": "file", "name": str(number)} for number in range(10)]
+    cluster.bulk(index, rows)
+    assert sorted(server.indices[index]["documents"].values(), key=lambda row: row["number"]) == rows
+    assert server.asked.count(f"POST /{index}/_bulk") == 4
+
+
+@pytest.mark.parametrize("busy", ["request", "items"])
+def test_bulk_gives_up_on_a_server_that_stays_busy(empty, busy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, cluster, index = empty
+    monkeypatch.setattr(opensearch, "_WAITS", (0.0,))
+    server.busy = [busy] * 9
+    with pytest.raises(BundleError, match=r"data too large|did not take everything .*queue is full"):
+        cluster.bulk(index, [{"number": number} for number in range(8)])
+
+
 @pytest.mark.parametrize("small", ["opensearch"], indirect=True)
 @pytest.mark.parametrize("altered", [{"timed_out": True}, {"_shards": {"failed": 1}}, {"error": {"type": "x"}}])
 def test_partial_answers_are_refused(small, altered) -> None:
