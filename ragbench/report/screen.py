@@ -32,8 +32,8 @@ _NAME = 19
 """Characters of a name in one line; longer names continue in the next line."""
 
 _BIAS = (
-    "A part of the pages has fewer wrong answers: all values are higher than on the whole, and effects can differ, "
-    "in favour of dense retrieval because the part was chosen with lexical retrieval."
+    "A part of the pages has fewer wrong answers: all values are higher than on the whole, and gains are mostly "
+    "smaller (docs/research/sample.md)."
 )
 
 
