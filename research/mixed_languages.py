@@ -14,7 +14,7 @@ import argparse
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from ragbench.corpus.language import language
 from ragbench.index.analyzers import analyzers_for
 from ragbench.workbench import Experiment
 
-_PRIMARY = "nDCG@10"
+PRIMARY = "nDCG@10"
 
 
 @dataclass(frozen=True)
@@ -124,17 +124,20 @@ def main(words: list[str] | None = None) -> None:
             {name: words.split() for name, words in chosen.items()}, None, "exp=recommended", *data, quick=True
         ).run()
         for name in chosen:
-            for qid, value in results.values(name, _PRIMARY).items():
+            for qid, value in results.values(name, PRIMARY).items():
                 found[name].setdefault(kinds[str(qid)], []).append(float(value))
     columns = sorted({column for values in found.values() for column in values}, reverse=True)
-    print(
-        "| arm | "
-        + " | ".join(f"{kind}, {name} ({len(found[next(iter(found))][kind, name])})" for kind, name in columns),
-        "|",
-    )
-    print("| --- " * (len(columns) + 1) + "|")
-    for name, values in found.items():
-        print(f"| {name} | " + " | ".join(f"{np.mean(values[column]):.3f}" for column in columns), "|")
+    first = found[next(iter(found))]
+    heads = [f"{kind}, {name} ({len(first[kind, name])})" for kind, name in columns]
+    rows = {name: [float(np.mean(values[column])) for column in columns] for name, values in found.items()}
+    print(table("arm", heads, rows))
+
+
+def table(first: str, heads: Sequence[str], rows: Mapping[str, Sequence[float]]) -> str:
+    """A table of markdown of means by row and column."""
+    lines = [f"| {first} | {' | '.join(heads)} |", "| --- " * (len(heads) + 1) + "|"]
+    lines += [f"| {name} | {' | '.join(f'{mean:.3f}' for mean in means)} |" for name, means in rows.items()]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

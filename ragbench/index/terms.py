@@ -1,9 +1,9 @@
 """The terms of documents and chunks as numbers, so that a learned ranking reads no text at query time.
 
-A word is a run of letters and digits, cut where letter case changes (`getUserById`: get, user, by, id), or a pair of
-neighbours in Chinese, Japanese or Korean. The analyzer turns it into its term; a stop word has none. The terms of a
-chunk's text are kept in order; of other fields only the set of terms is kept. With analyzers of several languages, a
-word of a query has the one of its terms that most documents hold.
+A word is a run of letters and digits, cut where letter case changes (`getUserById`: get, user, by, id). The analyzer
+turns it into its first term; a stop word has none. The terms of a chunk's text are kept in order; of other fields only
+the set of terms is kept. With analyzers of several languages, a word of a query has the one of its terms that most
+documents hold. (Pairs of neighbours as words of Chinese and Japanese made the shipped ranker worse.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ragbench.index.texts import lexical_rows
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
-VERSION = 3
+VERSION = 4
 FIELDS = ("title", "path", "anchors", "facts", "headings", "document")
 """Sets of terms: of a document, `headings` of a chunk; `facts` are aliases, tags, keywords and description."""
 _OF_CHUNKS = ("headings",)
@@ -36,9 +36,6 @@ _FACTS = ("aliases", "tags", "keywords", "description")
 _FOLLOWED, _SETTLED, _ITERATIONS = 0.85, 1e-6, 100  # of PageRank: links followed, change of a rank that ends it
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_CHARACTERS = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_UNSPACED = re.compile(f"[{_CHARACTERS}]{{2,}}")
-_RUNS = re.compile(f"[{_CHARACTERS}]+|[^{_CHARACTERS}]+")
 _STOP = -2  # instead of the number of a term
 _WORDS, _TERMS = "words.txt", "terms.txt"
 
@@ -47,13 +44,7 @@ _Numbers = NDArray[np.int64]
 
 def _words(text: str) -> list[str]:
     """The words of a text in order, lower-case."""
-    words = _WORD.findall(_CASE.sub(" ", text).lower())
-    return words if text.isascii() else [part for word in words for run in _RUNS.findall(word) for part in _pairs(run)]
-
-
-def _pairs(run: str) -> list[str]:
-    """The pairs of neighbours in a run of characters of a language that does not separate words; else the run."""
-    return [run[start : start + 2] for start in range(len(run) - 1)] if _UNSPACED.match(run) else [run]
+    return _WORD.findall(_CASE.sub(" ", text).lower())
 
 
 def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
