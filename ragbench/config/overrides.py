@@ -138,8 +138,8 @@ def section_of(override: str) -> str:
     return key_of(override).split(".")[0]
 
 
-def check_choice(group: str, chosen: object, known: Choices, label: str = "") -> None:
-    """Raise ConfigError when a group has no such option; `label` ends the message, such as the file that names it."""
+def check_choice(group: str, chosen: object, known: Choices) -> None:
+    """Raise ConfigError when a group has no such option."""
     options = known.by_group[group]
     several = chosen if isinstance(chosen, list) and group == "tune" else [chosen]
     for item in several:
@@ -149,7 +149,7 @@ def check_choice(group: str, chosen: object, known: Choices, label: str = "") ->
                 (name for name, synonyms in _SYNONYMS.items() if text.casefold() in synonyms and name in options), ""
             )
             hint = f"; did you mean {meant}?" if meant else choices_hint(text, options)
-            raise ConfigError(f"{group} cannot be {shown(item)}{hint}{label}")
+            raise ConfigError(f"{group} cannot be {shown(item)}{hint}")
 
 
 def why_not_plain(override: str) -> str:

@@ -21,7 +21,7 @@ from ragbench.export.gate import Check
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Generation
-from ragbench.extras.ship.loaded_bundle import LoadedBundle, documents_of, load_folder, settings_of
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, documents_of, load_folder
 from ragbench.extras.ship.refresh import differences, digests_of
 from ragbench.index.artefacts import damage_of
 from ragbench.index.chunks import ChunkTable
@@ -53,23 +53,14 @@ class Options:
     latency_tolerance: float | None = None
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A bundle before it is opened."""
-
-    folder: Path
-    record: Mapping[str, Any]
-    options: Options
-
-
 def of_folder(folder: Path, options: Options) -> Iterator[Check]:
     """The outcome of every check of the folder of a bundle. Raises BundleError for another folder."""
     with bundle.reading(folder):
-        stored = Stored(folder, bundle.read_record(folder), options)
+        stored = StoredBundle.read(folder)
         for check in STORED:
-            yield from check(stored)
+            yield from check(stored, options)
         try:
-            loaded = load_folder(folder, options.corpus, None, None)
+            loaded = load_folder(stored, options.corpus, None, None)
         except RagbenchError as error:
             yield Check("index", "fails", str(error))
             for part in ("rankings", "latency"):
@@ -95,11 +86,11 @@ def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) 
     return None
 
 
-def _record(stored: Stored) -> Iterator[Check]:
+def _record(stored: StoredBundle, _: Options) -> Iterator[Check]:
     """Whether everything that the pipeline uses is listed; what is not listed is not compared."""
     record = stored.record
     try:
-        pipeline, golden = settings_of(stored.folder, record).pipeline, bundle.read_golden(stored.folder)
+        pipeline, golden = stored.settings.pipeline, bundle.read_golden(stored.folder)
     except RagbenchError as error:
         yield Check("record", "fails", str(error))
         return
@@ -117,7 +108,7 @@ def _record(stored: Stored) -> Iterator[Check]:
     yield Check("record", "passes", f"{listed}, {len(record['artefacts'])} fingerprints")
 
 
-def _files(stored: Stored) -> Iterator[Check]:
+def _files(stored: StoredBundle, _: Options) -> Iterator[Check]:
     changed = []
     for name, digest in stored.record["files"].items():
         try:
@@ -159,13 +150,14 @@ def _model(entry: Mapping[str, Any]) -> Check:
     return Check(part, "passes", f"digest {digest[:12]}{numerics_note}")
 
 
-def _documents(stored: Stored) -> Iterator[Check]:
-    yield _compare_documents(stored.folder, stored.record, stored.options.corpus)
+def _documents(stored: StoredBundle, options: Options) -> Iterator[Check]:
+    yield _compare_documents(stored, options.corpus)
 
 
-def _compare_documents(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Check:
+def _compare_documents(stored: StoredBundle, corpus: Path | None) -> Check:
+    folder, record = stored.folder, stored.record
     try:
-        benchmark = documents_of(settings_of(folder, record), corpus)
+        benchmark = documents_of(stored.settings, corpus)
     except (CorpusError, BenchmarkError, ConfigError) as error:
         if corpus is None and record["include_index"]:
             return Check(
@@ -305,10 +297,10 @@ def _close(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= SCORE_TOLERANCE * max(abs(a), abs(b))
 
 
-STORED: Sequence[Callable[[Stored], Iterator[Check]]] = (
+STORED: Sequence[Callable[[StoredBundle, Options], Iterator[Check]]] = (
     _record,
     _files,
-    lambda stored: models(stored.record),
+    lambda stored, _: models(stored.record),
     _documents,
 )
 """The checks of a folder before it is opened."""

@@ -11,7 +11,7 @@ from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.export.gate import Check
 from ragbench.extras.ship import bundle, checks, generation
 from ragbench.extras.ship.address import is_remote
-from ragbench.extras.ship.loaded_bundle import LoadedBundle, load_folder
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, load_folder
 from ragbench.extras.ship.refresh import Refreshed, Refresher
 from ragbench.models.access import Models
 
@@ -74,8 +74,9 @@ class BundleFolder:
         return self._open(corpus, threads, models)
 
     def _open(self, corpus: str | Path | None, threads: int | None, models: Models | None) -> LoadedBundle:
-        bundle.check_files(self.folder, bundle.read_record(self.folder))
-        return load_folder(self.folder, corpus, threads, models)
+        stored = StoredBundle.read(self.folder)
+        bundle.check_files(self.folder, stored.record)
+        return load_folder(stored, corpus, threads, models)
 
     def check(self, options: checks.Options) -> Iterator[Check]:
         """Check its files, models and documents, then what it answers."""

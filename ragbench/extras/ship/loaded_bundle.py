@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
@@ -195,17 +195,31 @@ class LoadedBundle:
         return filters if isinstance(filters, FilterDocuments) else filters_of(filters)
 
 
+@dataclass(frozen=True)
+class StoredBundle:
+    """The folder of a bundle and its record, read once; another bundle or generation has another `state`."""
+
+    folder: Path
+    state: object
+    record: Mapping[str, Any]
+
+    @staticmethod
+    def read(folder: Path) -> StoredBundle:
+        """What a folder holds. Raises BundleError for one that is not a bundle."""
+        state = generation.state(folder)
+        return StoredBundle(folder, state, bundle.read_record(folder))
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Its configuration, checked. Raises BundleError."""
+        return settings_of(self.folder, self.record)
+
+
 def load_folder(
-    folder: Path,
-    corpus: str | Path | None,
-    threads: int | None,
-    models: Models | None,
+    stored: StoredBundle, corpus: str | Path | None, threads: int | None, models: Models | None
 ) -> LoadedBundle:
-    """Open the folder of a bundle, its index and its models, as `ragbench.extras.ship.deployment.load` says."""
-    state = partial(generation.state, folder)
-    opened_as = state()
-    record = bundle.read_record(folder)
-    settings = settings_of(folder, record)
+    """Open a bundle, its index and its models, as `ragbench.extras.ship.deployment.load` says."""
+    folder, record, settings = stored.folder, stored.record, stored.settings
     serves = generation.current(folder, record)
     sealed = bool(record["include_index"]) or serves.number > 0
     benchmark = None
@@ -235,7 +249,9 @@ def load_folder(
         index.prepare(settings.pipeline.needs | {"facets"})
     for spec in bundle.cross_encoders(settings.pipeline):
         index.models.cross_encoder(spec)
-    return LoadedBundle(folder, record, settings, index, serves, settings.pipeline, state, opened_as)
+    return LoadedBundle(
+        folder, record, settings, index, serves, settings.pipeline, partial(generation.state, folder), stored.state
+    )
 
 
 def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchmark:
