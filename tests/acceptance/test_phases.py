@@ -231,8 +231,7 @@ def test_phase_nonsense_finds_nothing_among_few_and_many_notes(
 def test_phase_nonsense_finds_nothing_among_notes_that_link_to_one_another(
     workplace: Path, models: Models, tmp_path: Path
 ) -> None:
-    names = "login logout password roles tokens audit backup restore limits errors billing support".split()
-    for name in names:
+    for name in ("login", "logout", "password", "roles", "tokens", "audit", "backup", "restore", "limits", "errors"):
         (tmp_path / f"{name}.md").write_text(f"# {name.title()}\n\n[[login]]\n", encoding="utf-8")
     documents = read_vault(tmp_path).documents
     for preset in ("phase1", "ragdocs_phase1"):
