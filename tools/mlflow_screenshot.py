@@ -1,6 +1,6 @@
 """The picture of MLflow in README: `python -m tools.mlflow_screenshot WORK OUT`, or `make screenshot`.
 
-Compares three presets on the training topics in WORK, without times, unless a run is there already.
+Compares the phases on the training topics in WORK, without times, unless a run is there already.
 """
 
 from __future__ import annotations
@@ -12,10 +12,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ragbench.results import measurements
 from tests.browser import chromium, save
 
-SIZE = (1240, 1240)
-RUN = ["run", "-m", "exp=baseline,plain_hybrid,recommended", "split=train", "latency.enabled=false"]
+SIZE = (1340, 980)
+ARMS = ("baseline", "phase1", "phase2", "phase3", "phase4")
+RUN = ["run", "-m", f"exp={','.join(ARMS)}", "split=train", "latency.enabled=false"]
+
+
+def means(work: Path) -> dict[str, float]:
+    """The mean nDCG@10 of each arm of the newest run in WORK."""
+    run = measurements.load(max((work / "runs").iterdir()))
+    return {arm: float(run.values(arm).mean()) for arm in run.arms}
 
 
 def main(work: Path, out: Path) -> None:
@@ -36,23 +44,19 @@ def main(work: Path, out: Path) -> None:
     ):
         try:
             assert process.stdout is not None
-            page = ""
-            for line in process.stdout:
-                page = found[1] if (found := re.search(r"newest comparison: (\S+)", line)) else page
-                if "Application startup complete" in line:
-                    break
-            chrome.get(page)
+            found = next(filter(None, (re.search(r"newest comparison: (\S+)", line) for line in process.stdout)))
+            chrome.get(found[1])
             wait = WebDriverWait(chrome, 120)
-            wait.until(lambda driver: "fuse.method" in driver.find_element(By.TAG_NAME, "body").text)
+            wait.until(lambda driver: "Parameters" in driver.find_element(By.TAG_NAME, "body").text)
             for path in ("//button[@aria-label='Close']", "//button[@aria-label='Toggle sidebar']"):
                 for button in chrome.find_elements(By.XPATH, path)[:1]:
                     button.click()
-            for title in ("Visualizations", "Run details"):
+            for title in ("Visualizations", "Parameters"):
                 chrome.find_element(By.XPATH, f"//*[normalize-space(text())='{title}']").click()
-            for switch in chrome.find_elements(By.CSS_SELECTOR, "[role=switch]")[:2]:  # show differences only
-                chrome.execute_script("arguments[0].click()", switch)
             wait.until(lambda driver: "ndcg_at_10" in driver.find_element(By.TAG_NAME, "body").text)
-            save(chrome.get_screenshot_as_png(), out)
+            shown = [f"{arm} {mean:.3f}" for arm, mean in means(work).items()]
+            assert all(each.split()[-1] in chrome.find_element(By.TAG_NAME, "body").text for each in shown)
+            save(chrome.get_screenshot_as_png(), out, shown)
         finally:
             process.terminate()
 

@@ -16,6 +16,7 @@ import pytest
 from ragbench.base.errors import RagbenchError
 from ragbench.config import choices as config_choices
 from ragbench.config import names as switch_names
+from tests.browser import shown
 from tests.docs.pages import PAGES, ROOT, blocks, compose, name
 from tools import configuration_page
 from tools import screens as terminal
@@ -114,8 +115,16 @@ def test_first_picture_shows_the_reference_results_and_an_adopt() -> None:
     """Within .005, because int8 models round differently on other CPUs."""
     screen = unescape(re.sub(r"<[^>]+>", "", terminal.PICTURE.read_text(encoding="utf-8")))
     assert "nDCG@10 on builtin (test split" in screen and "verdict   adopt: " in screen, "run: make screens"
-    shown = [float(mean) for mean in re.findall(r"documents (\S+) -> (\S+):", screen)[0]]
-    assert shown == pytest.approx([float(reference(arm)["nDCG@10"]) for arm in ("baseline", "recommended")], abs=0.005)
+    means = [float(mean) for mean in re.findall(r"documents (\S+) -> (\S+):", screen)[0]]
+    assert means == pytest.approx([float(reference(arm)["nDCG@10"]) for arm in ("baseline", "recommended")], abs=0.005)
+
+
+def test_picture_of_mlflow_shows_the_train_queries_of_the_reference() -> None:
+    """Within .01, because int8 models round differently on other CPUs."""
+    values = dict(each.split() for each in shown(ROOT / "docs" / "images" / "mlflow.png"))
+    assert list(values) == ["baseline", "phase1", "phase2", "phase3", "phase4"], "run: make screenshot"
+    for arm, mean in values.items():
+        assert float(mean) == pytest.approx(float(reference(arm)["train"]), abs=0.01), f"{arm}: run: make screenshot"
 
 
 MADE_UP = "+0.004 [-0.011, +0.019] +0.004 [-0.031, +0.039]"  # in the definition of equivalent
