@@ -15,7 +15,6 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
-from markdown_it.rules_block.fence import fence
 from markdown_it.rules_block.heading import heading
 from markdown_it.rules_block.html_block import html_block
 from markdown_it.rules_block.reference import reference
@@ -102,7 +101,8 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False, written: s
             opened = token
         elif token.type == "fence" and token.map:
             blocks.append(_code_block(len(blocks), token, text, starts, first_line))
-            if not token.meta["closed"]:
+            n_lines = token.content.count("\n") + (not token.content.endswith("\n")) * bool(token.content)
+            if n_lines > token.map[1] - token.map[0] - 2:  # no closing line
                 unclosed.append(first_line + token.map[0])
         elif token.type == "inline":
             content, title = token.content, ""
@@ -259,22 +259,6 @@ def plain_text(children: list[Token]) -> str:
     return "".join(parts)
 
 
-def _fence_and_its_end(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """CommonMark's fence rule, which also notes whether there was a closing line; the token does not tell."""
-    if not fence(state, start, end, silent):
-        return False
-    if not silent:
-        token, last = state.tokens[-1], state.line - 1
-        closing = state.src[state.bMarks[last] + state.tShift[last] : state.eMarks[last]].rstrip(" \t")
-        token.meta["closed"] = (
-            last > start
-            and len(closing) >= len(token.markup)
-            and not closing.strip(token.markup[0])
-            and not state.is_code_block(last)
-        )
-    return True
-
-
 def _plain_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A heading with `#`, or a paragraph whose lines look `_PLAIN`: no other rule matches it, and most text is this."""
     if state.is_code_block(start):
@@ -365,7 +349,6 @@ def parser(mdx: bool = False, needed: tuple[str, ...] = tuple(_SIGNS)) -> Markdo
     made = MarkdownIt("commonmark").enable("table")
     # Inline text is parsed on demand: two thirds of all texts hold neither link nor tag.
     made.core.ruler.disable(["inline", "text_join"])
-    made.block.ruler.at("fence", _fence_and_its_end, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     made.block.ruler.at("html_block", _html_but_components, {"alt": ["paragraph", "reference", "blockquote"]})
     made.block.ruler.at("reference", _definition_but_footnote, {"alt": []})
     made.block.ruler.before("fence", "mkdocs", _mkdocs_block, {"alt": ["paragraph", "blockquote", "list"]})

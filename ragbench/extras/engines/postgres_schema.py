@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil, sqrt
 
+from ragbench.corpus.searched import IGNORED
 from ragbench.extras.engines import tables
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.tables import COLUMNS, units
@@ -111,6 +112,7 @@ def function(plan: SearchPlan, collation: str, partitions: int = 1) -> str:
     dense = "dense" in plan.depths
     free = "(filters IS NULL AND chunk_ids IS NULL)"
     outer = OUTER.replace("'", "''")
+    ignored = "".join(sign if sign.isascii() else f"\\U{ord(sign):08x}" for sign in IGNORED.pattern)
     scored = "SELECT rowid, 1 - (vector <=> query_vector) FROM vectors WHERE"
     by_letters = f"COLLATE {identifier(collation)}"
     dialect = tables.Dialect(
@@ -120,7 +122,9 @@ def function(plan: SearchPlan, collation: str, partitions: int = 1) -> str:
             f"{free}\n    AND (chunk_ids IS NULL OR chunk_id = ANY (chunk_ids)) AND (filters IS NULL OR metadata @> "
             "filters))",
             "runs (run) AS (\n"
-            f"  SELECT btrim(run, '{outer}') FROM regexp_split_to_table(query {by_letters}, '\\s+') AS run)",
+            f"  SELECT btrim(run, '{outer}')\n"
+            f"  FROM normalize(regexp_replace(query, '{ignored}', '', 'g')) AS shown,\n"
+            f"    regexp_split_to_table(shown {by_letters}, '\\s+') AS run)",
             "analysed (run, terms) AS MATERIALIZED (\n"
             "  SELECT run, COALESCE(as_is.terms, in_lower_case.terms) FROM runs\n"
             '  LEFT JOIN forms AS as_is ON as_is.form = run COLLATE "C"\n'

@@ -22,6 +22,7 @@ import ragbench
 from ragbench.base.errors import BundleError, ConfigError, without_secret
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config import composition
+from ragbench.corpus.searched import normalised
 from ragbench.experiment.run import run
 from ragbench.export.write import write
 from ragbench.extras.engines import opened, postgres, postgres_schema, words
@@ -359,6 +360,22 @@ def test_many_vectors_get_a_graph(server: str, two_chunks, monkeypatch) -> None:
     hits = opened.connect(dsn).ask("apple", np.array([1.0, 0.0], np.float32), None)
     assert list(hits.chunk_ids) == ["a#0", "b#0"]
     assert hits.scores.tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_words_are_found_in_any_form_of_unicode(server: str, two_chunks) -> None:
+    (plan, ((row, vector), *_), terms), dsn = two_chunks, f"{server}&schema=unicode"
+    written = {"a": "Die Fa\u0308hre im har\u00adbour", "b": "Fahre an\u200bchor"}
+    with postgres.PostgresEngine.create(dsn, plan, 2, {}) as engine, engine.transaction() as writer:
+        for docno, text in written.items():
+            chunk = replace(row.chunks[0], chunk_id=f"{docno}#0", text=text, fields={"content": normalised(text)})
+            document = replace(row, docno=docno, fields={"content": normalised(text)}, chunks=(chunk,))
+            writer.put(document, [vector], terms)
+        writer.finish(terms.forms(), {}, {})
+    with closing(opened.connect(dsn)) as engine:
+        for asked, docno in {"F\u00e4hre": "a", "Fa\u0308hre": "a", "har\u200bbour": "a", "anchor": "b"}.items():
+            scored = engine.ask(asked, vector, None)
+            found = [name for name, score in zip(scored.chunk_ids, scored.sources["lexical"], strict=True) if score > 0]
+            assert found == [f"{docno}#0"], asked
 
 
 def many(server: str, schema: str, two_chunks, n: int = 400) -> str:
