@@ -137,7 +137,7 @@ def test_search_as_xml_answers_as_over_http(talk, post) -> None:
         ({"query": "a", "options": {"top_n": 101}}, "top_n: input should be less than or equal to 100"),
         ({"query": " "}, "the query is empty"),
         ({"query": "a", "options": {"filters": {"doc_type": "poem"}}}, "filters.doc_type must be one of"),
-        ({"query": "a", "options": {"filters": {"colour": "red"}}}, "filters.colour: extra inputs"),
+        ({"query": "a", "options": {"filters": {"colour": "red"}}}, "no document has 'colour' in its frontmatter"),
     ],
 )
 def test_invalid_arguments_get_the_reason(talk, arguments: dict, reason: str) -> None:
