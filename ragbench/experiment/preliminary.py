@@ -6,8 +6,7 @@ all arms are higher than on the whole, and effects can differ: docs/research/sam
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
 OFF, AUTO = "off", "auto"
 _SECONDS = 100.0
 """Seconds of embedding that `auto` allows a preliminary verdict; the whole must take more than twice as long."""
-_ROUNDED = 50
-"""`auto` gives a multiple of these documents, so that small differences in speed draw the same ones."""
-_RANKED = 0.5
-"""The share of documents without judgments that lexical retrievers choose; the others are random."""
+_SMALL = 100
+"""Documents up to which a collection is quick enough."""
 
 
 def draw(plan: Plan, sample: str | int, seed: int) -> Benchmark | None:
@@ -45,13 +42,16 @@ def draw(plan: Plan, sample: str | int, seed: int) -> Benchmark | None:
         return None
     if elsewhere:
         raise ConfigError(f"data.sample={sample} cannot limit what arm '{elsewhere}' searches: set data.sample=off")
-    count = _affordable(plan) if isinstance(sample, str) else sample
-    documents = plan.benchmark.documents
-    if count >= len(documents):
+    documents, judged = plan.benchmark.documents, _judged(plan)
+    order = _in_order(plan, judged, seed)
+    if isinstance(sample, str):
+        chosen = _affordable(plan, order, 2 * len(judged))
+    else:
+        chosen = frozenset(islice(order, max(sample, len(judged))))
+    if len(chosen) == len(documents):
         return None
-    chosen = frozenset(islice(_in_order(plan, count, seed), max(count, len(_judged(plan)))))
     part = [_linked_within(document, chosen) for document in documents if document.docno in chosen]
-    return None if len(part) == len(documents) else replace(plan.benchmark, documents=part, drawn_from=len(documents))
+    return replace(plan.benchmark, documents=part, drawn_from=len(documents))
 
 
 def _linked_within(document: Document, docnos: Container[str]) -> Document:
@@ -60,31 +60,33 @@ def _linked_within(document: Document, docnos: Container[str]) -> Document:
     return replace(document, links=tuple(links))
 
 
-def _affordable(plan: Plan) -> int:
-    """As many documents as embed in `_SECONDS`, but at least twice the judged ones; all, if that saves less than half.
+def _affordable(plan: Plan, order: Iterator[str], least: int) -> frozenset[str]:
+    """As many documents as embed in `_SECONDS`, but at least `least`; all, if that saves less than half.
 
     Small collections are not even chunked.
     """
-    count = len(plan.benchmark.documents)
-    if count <= 2 * _ROUNDED:
-        return count
-    seconds = estimate(missing_passages(plan)).seconds
-    if seconds <= 2 * _SECONDS:
-        return count
-    part = max(_ROUNDED * math.ceil(count * _SECONDS / seconds / _ROUNDED), 2 * len(_judged(plan)))
-    return part if 2 * part <= count else count
+    documents = frozenset(document.docno for document in plan.benchmark.documents)
+    if len(documents) <= _SMALL or (seconds := estimate(missing_passages(plan)).seconds) <= 2 * _SECONDS:
+        return documents
+    table = next(iter(plan.arms.values())).index.chunks
+    sizes = dict(zip(table.docnos, np.bincount(table.document, minlength=table.n_documents).tolist(), strict=True))
+    chosen, budget = set[str](), sum(sizes.values()) * _SECONDS / seconds
+    for docno in order:
+        budget -= sizes[docno]
+        if budget < 0 and len(chosen) >= least:
+            break
+        chosen.add(docno)
+    return frozenset(chosen) if 2 * len(chosen) <= len(documents) else documents
 
 
-def _in_order(plan: Plan, count: int, seed: int) -> Iterator[str]:
-    """Docnos, each once: the judged ones, then those ranked first in turn for every query, then random ones."""
-    judged = _judged(plan)
+def _in_order(plan: Plan, judged: Mapping[str, None], seed: int) -> Iterator[str]:
+    """Docnos, each once: the judged ones; then in turns one ranked first, of each query in turn, and a random one."""
+    yield from judged
     docnos = [document.docno for document in plan.benchmark.documents]
-    by_rank = dict.fromkeys(docno for rank in zip_longest(*_rankings(plan)) for docno in rank if docno is not None)
-    ranked = islice(
-        (docno for docno in by_rank if docno not in judged), math.ceil(_RANKED * max(0, count - len(judged)))
-    )
-    others = np.random.default_rng(seed).permutation(len(docnos))
-    yield from dict.fromkeys(chain(judged, ranked, (docnos[number] for number in others)))
+    ranked = [docno for rank in zip_longest(*_rankings(plan)) for docno in rank if docno is not None]
+    drawn = [docnos[number] for number in np.random.default_rng(seed).permutation(len(docnos))]
+    others = dict.fromkeys(chain.from_iterable(zip_longest(dict.fromkeys(ranked), drawn)))
+    yield from (docno for docno in others if docno is not None and docno not in judged)
 
 
 def _judged(plan: Plan) -> dict[str, None]:

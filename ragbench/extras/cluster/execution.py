@@ -113,7 +113,7 @@ def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
         shared.url if (shared := arms[0].index.store.shared) else None,
     )
     here = worker.facts(agreed)
-    for address, there in client.run(worker.facts, agreed).items():
+    for address, there in client.run(worker.facts, agreed, on_error="ignore").items():
         if reason := worker.difference(address, there, here):
             raise ConfigError(reason)
     _LOG.info(f"computing with {counted(count, 'Dask worker')}; latency is measured on this machine")
@@ -146,7 +146,7 @@ class DaskWorkers:
         from distributed import as_completed
 
         self._client, self._agreed = client, agreed
-        self._queries = client.scatter(tuple(queries), hash=False)
+        self._queries = tuple(queries)  # sent with every task: data scattered to one worker is lost with it
         self._running: dict[Any, Sequence[Arm]] = {}
         self._finished = as_completed()
         self._sent: dict[tuple[str, str], Any] = {}
@@ -173,10 +173,11 @@ class DaskWorkers:
             arms = self._running.pop(future)
             if future.status == "finished":
                 yield arms, future.result()
-            elif isinstance(reason := future.exception(), RagbenchError):
+            elif future.status == "error" and isinstance(reason := future.exception(), RagbenchError):
                 yield arms, {arm.name: reason for arm in arms}
             else:
-                _LOG.warning(f"the cluster lost {counted(len(arms), 'arm')} ({reason!r}): computed here")
+                why = repr(future.exception()) if future.status == "error" else future.status
+                _LOG.warning(f"the cluster lost {counted(len(arms), 'arm')} ({why}): computed here")
                 yield arms, {}
 
     def _send(self, artefacts: Mapping[tuple[str, str], Artefact]) -> None:
@@ -185,7 +186,8 @@ class DaskWorkers:
             return
         new = [name for name in artefacts if name not in self._known]
         self._known.update(new)
-        on_workers = self._client.run(worker.lacks, self._agreed, new).values() if new else ()
+        # A worker that dies meanwhile is ignored: the one that replaces it gets copies from others.
+        on_workers = self._client.run(worker.lacks, self._agreed, new, on_error="ignore").values() if new else ()
         lacking = {name for names in on_workers for name in names}
         for name in lacking:
             packed = [worker.packed(artefacts[name])]
