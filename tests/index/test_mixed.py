@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.index.analyzers import document_analyzers, query_terms
-from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical, indexed_rows
+from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical, indexed_rows, merge_lexical
 from ragbench.index.terms import TermIndex, build_terms
 
 MIXED = "german+technical"
@@ -40,6 +40,17 @@ def test_mixed_index_finds_inflected_words_of_every_language(table, tmp_path: Pa
     index = LexicalIndex(tmp_path / "index", spec)
     for query, found in {"Kette": [0], "Rad": [0], "chain": [1], "wheel": [1], "die": [], "3": [2]}.items():
         assert index.search(query, 3).chunks.tolist() == found, query
+    index.close()
+
+
+def test_mixed_index_merged_from_parts_finds_the_same(table, tmp_path: Path) -> None:
+    spec = LexicalSpec(("content", "title"), MIXED)
+    rows = list(indexed_rows(table, spec))
+    build_lexical(tmp_path / "a", spec, rows[:1])
+    build_lexical(tmp_path / "b", spec, rows[1:], number=1)
+    merge_lexical(tmp_path / "merged", spec, [tmp_path / "a", tmp_path / "b"])
+    index = LexicalIndex(tmp_path / "merged", spec)
+    assert [index.search(query, 3).chunks.tolist() for query in ("Kette", "chain")] == [[0], [1]]
     index.close()
 
 

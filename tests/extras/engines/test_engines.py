@@ -86,6 +86,17 @@ def _in_lucene(options: dict[str, Any], analyzer_name: str) -> tuple[str, ...]:
     return (re.sub("_(.)", lambda letter: letter[1].upper(), kind), *values)
 
 
+def test_engine_refuses_several_analyzers() -> None:
+    from ragbench.config import composition
+    from ragbench.extras.engines.plan import SearchPlan
+
+    settings = composition.compose(["exp=recommended", "index.lexical.analyzer=german+technical"])
+    with pytest.raises(
+        ConfigError, match=r"--format sqlite analyses all documents alike, .*=german\+technical: export"
+    ):
+        SearchPlan.of(settings, "sqlite")
+
+
 @pytest.mark.parametrize(
     ("format", "address"),
     [
