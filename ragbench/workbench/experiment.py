@@ -296,9 +296,9 @@ class Experiment:
         from ragbench.experiment.preliminary import AUTO, draw
         from ragbench.experiment.run import run
 
-        settings, sample = self.settings_to_measure, self.settings[0].config["data"].get("sample", AUTO)
+        settings, sample = self.settings_to_measure, self.settings[0].data.get("sample", AUTO)
         builder = ArmBuilder.of(settings[0], self.benchmark)
-        part = draw(plan.plan(settings, self.command, builder, self.only), sample, settings[0].config["seed"])
+        part = draw(plan.plan(settings, self.command, builder, self.only), sample, settings[0].basics.seed)
         if part is None:
             return None
         changes = {
