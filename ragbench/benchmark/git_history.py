@@ -12,6 +12,7 @@ from ragbench.benchmark.follow import Earlier
 from ragbench.corpus.reader import docno_of, parse_document
 
 _MARK = "\x01"
+_LIMIT_S = 300.0  # for one command of git
 _SUFFIXES = (".md", ".mdx", ".markdown", ".canvas")
 
 
@@ -37,7 +38,7 @@ class History:
         """The history of a folder; None if it is in no repository, or git is missing."""
         try:
             top, prefix = _run(folder, "rev-parse", "--show-toplevel", "--show-prefix").split("\n")[:2]
-        except (OSError, subprocess.CalledProcessError):
+        except (OSError, BenchmarkError):
             return None
         return History(Path(top), prefix)
 
@@ -45,7 +46,7 @@ class History:
         """The id of a commit. Raises BenchmarkError for a name that git does not know."""
         try:
             return self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
-        except subprocess.CalledProcessError:
+        except BenchmarkError:
             raise BenchmarkError(
                 f"{self.top} has no commit '{name}': specify a revision of git, or a folder with the earlier documents"
             ) from None
@@ -56,7 +57,7 @@ class History:
             top = _run(file.parent, "rev-parse", "--show-toplevel").strip()
             commit, date = _run(file.parent, "log", "-1", "--format=%H %cI", "--", file.name).split()
             changed = _run(file.parent, "status", "--porcelain", "--", file.name).strip()
-        except (OSError, subprocess.CalledProcessError, ValueError):
+        except (OSError, BenchmarkError, ValueError):
             return ""
         if changed:
             return ""
@@ -110,8 +111,7 @@ class History:
     def texts(self, places: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, bytes]]:
         """Path and content of (commit, path below the folder), by docno; those that git does not have are missing."""
         asked = "".join(f"{commit}:{self.prefix}{path}\n" for commit, path in places.values())
-        command = ["git", "-C", str(self.top), "cat-file", "--batch"]
-        printed = subprocess.run(command, input=asked.encode(), capture_output=True, check=True).stdout
+        printed = _printed(self.top, ("cat-file", "--batch"), asked.encode())
         texts = {}
         for docno, (_, path) in places.items():
             header, _, printed = printed.partition(b"\n")
@@ -136,5 +136,16 @@ def _final(docno: str, events: Sequence[Event]) -> str:
 
 
 def _run(folder: Path, *arguments: str) -> str:
+    return _printed(folder, arguments).decode("utf-8", "replace")
+
+
+def _printed(folder: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:
+    """What git prints. Raises BenchmarkError if it fails or takes longer than `_LIMIT_S`, OSError without git."""
     command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "replace")
+    try:
+        return subprocess.run(command, input=given, capture_output=True, check=True, timeout=_LIMIT_S).stdout
+    except subprocess.TimeoutExpired:
+        reason = f"no answer within {_LIMIT_S:g} s"
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.decode("utf-8", "replace").strip().partition("\n")[0] or f"exit code {error.returncode}"
+    raise BenchmarkError(f"git cannot read the history of {folder} ({reason}): specify the earlier pages with --before")

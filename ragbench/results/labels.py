@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import logging
-import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ def files(benchmark: Benchmark, qids: Collection[str]) -> dict[str, str]:
     """The file of labels by name; none for benchmarks that are not folders of markdown, and if git cannot be read."""
     try:
         labels = follow_labels(benchmark)
-    except (RagbenchError, OSError, subprocess.CalledProcessError) as error:
+    except (RagbenchError, OSError) as error:
         _LOG.warning(f"label health is unknown, because the earlier documents cannot be read: {error}")
         return {}
     if labels is None:

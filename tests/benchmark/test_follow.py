@@ -166,3 +166,8 @@ def test_follow_names_since_a_commit(moved: Path) -> None:
 
 def test_history_of_a_folder_without_git_is_none(tmp_path: Path) -> None:
     assert History.of(tmp_path) is None
+
+
+def test_history_that_git_cannot_read_is_one_sentence(moved: Path) -> None:
+    with pytest.raises(BenchmarkError, match="git cannot read the history of .* specify the earlier pages"):
+        History(moved, "docs/", "no-such-branch").events()
