@@ -169,5 +169,5 @@ def test_history_of_a_folder_without_git_is_none(tmp_path: Path) -> None:
 
 
 def test_history_that_git_cannot_read_is_one_sentence(moved: Path) -> None:
-    with pytest.raises(BenchmarkError, match="git cannot read the history of .* specify the earlier pages"):
+    with pytest.raises(BenchmarkError, match=r"git cannot read the history of .* specify the earlier pages"):
         History(moved, "docs/", "no-such-branch").events()
