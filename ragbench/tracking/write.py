@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from ragbench.base import console, files, registry
 from ragbench.base.errors import ResultsError, TrackingError
+from ragbench.base.fingerprint import digest
 from ragbench.base.progress import steps
 from ragbench.evaluation.level_runs import decreasing
 from ragbench.evaluation.measures import check, evaluate, metric_name, own_name
@@ -33,6 +34,19 @@ _PARAMETER_LIMIT = 6000
 
 PARENT = "mlflow.parentRunId"
 """The tag of a nested run with the id of its parent."""
+
+PER_QUERY = "per_query.json"
+"""The artifact with the values of an arm by query."""
+
+FACTS = {
+    "documents": "ragbench.documents",
+    "queries": "ragbench.queries",
+    "judgments": "ragbench.digest",
+    "measure": "ragbench.measure",
+    "models": "ragbench.models",
+    "CPU": "ragbench.cpu",
+}
+"""The tags with what must be equal so that runs can be compared over time (`ragbench.results.trend`)."""
 
 _FILES = (
     *(store.RECORD, "summary.csv", "latency.csv", "design.txt", "report.html"),
@@ -197,11 +211,12 @@ def log_arms(mlflow: Any, measurements: Measurements, summary: RunSummary) -> No
 def _log_arm(mlflow: Any, measurements: Measurements, summary: RunSummary, arm: str) -> None:
     of_arm = summary.arms[arm]
     mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in of_arm.parameters.items()})
-    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **summary.tags, **of_arm.tags})
+    models = {FACTS["models"]: digest(measurements.record.get("models", {}).get(arm))}
+    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **models, **summary.tags, **of_arm.tags})
     mlflow.log_metrics(dict(of_arm.metrics))
     mlflow.log_artifacts(str(measurements.arm_path(arm)), "arm")
     frame = measurements.per_query[measurements.per_query["arm"] == arm]
-    mlflow.log_table(frame.astype(object), "per_query.json")
+    mlflow.log_table(frame.astype(object), PER_QUERY)
     benchmark = measurements.record["benchmark"]
     dataset = mlflow.data.from_pandas(
         frame[["qid", "type", "split"]].drop_duplicates().astype(object),
@@ -353,11 +368,16 @@ def _safe(name: str) -> str:
 
 
 def _tags(measurements: Measurements) -> dict[str, str]:
-    git = measurements.record["environment"]["git"] or {}
+    environment, benchmark = measurements.record["environment"], measurements.record["benchmark"]
+    git = environment["git"] or {}
     return {
         FOLDER: str(measurements.folder.absolute()),
-        "ragbench.benchmark": str(measurements.record["benchmark"]["name"]),
-        "ragbench.digest": str(measurements.record["benchmark"]["digest"]),
+        "ragbench.benchmark": str(benchmark["name"]),
+        FACTS["judgments"]: str(benchmark["digest"]),
+        FACTS["documents"]: str(benchmark.get("collection", "")),
+        FACTS["queries"]: digest([benchmark.get("questions"), measurements.record["split"]]),
+        FACTS["measure"]: measurements.primary,
+        FACTS["CPU"]: str(environment.get("processor", "")),
         "ragbench.split": str(measurements.record["split"]),
         "mlflow.source.git.commit": str(git.get("commit", "")),
         "ragbench.dirty": str(git.get("dirty", "")),

@@ -1,0 +1,94 @@
+"""A trend as a table, as sentences and as a figure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base.columns import Column, Columns
+from ragbench.base.formatting import counted, with_interval
+from ragbench.report.figures import BLUE, RED, error_bars, finish, labels
+from ragbench.results.trend import CONFIRMED, Point
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+COLUMNS = Columns.of(
+    Column("line", note="runs of one line can be compared"),
+    Column("date", note="UTC", text=True),
+    Column("run", note="id in MLflow", text=True),
+    Column("queries"),
+    Column("mean", form=".3f"),
+    Column("low", note="of the 95% CI", form=".3f"),
+    Column("high", form=".3f"),
+    Column("change", note="from the first runs of the line", form="+.3f"),
+    Column("change_low", "from", form="+.3f"),
+    Column("change_high", "to", form="+.3f"),
+    Column("note", text=True),
+)
+
+
+def frame(points: Sequence[Point]) -> pd.DataFrame:
+    """A row for every point, by time."""
+    return COLUMNS.frame(map(_row, points))
+
+
+def _row(point: Point) -> tuple[Any, ...]:
+    date = time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.night.at))
+    change: tuple[float | None, ...] = (None, None, None)
+    if point.change:
+        change = (point.change.difference, point.change.ci_low, point.change.ci_high)
+    drop = {"": "", "begins": f"ALARM: lower in {CONFIRMED} runs in a row", "lasts": "still lower"}[point.alarm]
+    note = f"new line: {point.broke}" if point.broke else drop
+    mean = point.mean
+    return point.line, date, point.night.run[:8], mean.n, mean.mean, mean.low, mean.high, *change, note
+
+
+def compact(points: Sequence[Point]) -> pd.DataFrame:
+    """The points for a screen: means and changes with their CIs as texts."""
+    import pandas as pd
+
+    rows = []
+    for point in points:
+        line, date, run, queries, mean, low, high, change, change_low, change_high, note = _row(point)
+        value = f"{mean:.3f} [{low:.3f} {high:.3f}]" if low == low else f"{mean:.3f}"
+        moved = "" if change is None else with_interval(change, change_low, change_high)
+        rows.append((line, date, run, queries, value, moved, note))
+    return pd.DataFrame(rows, columns=["line", "date", "run", "queries", "mean [95% CI]", "change [95% CI]", "note"])
+
+
+def sentence(points: Sequence[Point]) -> str:
+    """The state of the newest line."""
+    last = points[-1]
+    line = [point for point in points if point.line == last.line]
+    if last.change is None:
+        return f"line {last.line} has one run, so there is nothing to compare" + (
+            f": {last.broke}" if last.broke else ""
+        )
+    words = {"": "no alarm", "begins": "ALARM", "lasts": "the alarm lasts"}[last.alarm]
+    return f"line {last.line} of {counted(len(line), 'run')}: {words}; the last is {last.change.difference:+.3f}"
+
+
+def figure(points: Sequence[Point], title: str) -> go.Figure:
+    """The means with their CIs by date, a curve for every line, alarms in red."""
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    rows = frame(points).assign(at=pd.to_datetime([point.night.at for point in points], unit="s"))
+    drawn = go.Figure()
+    for number, line in rows.groupby("line"):
+        colours = [RED if note.startswith(("ALARM", "still")) else BLUE for note in line["note"]]
+        drawn.add_scatter(
+            x=line["at"],
+            y=line["mean"],
+            error_y=error_bars(line, "mean", "low", "high", thickness=1),
+            mode="lines+markers",
+            name=f"line {number}",
+            text=labels(f"{run} {note}" for run, note in zip(line["run"], line["note"], strict=True)),
+            marker={"color": colours, "symbol": ["x" if colour == RED else "circle" for colour in colours]},
+            line={"color": BLUE, "width": 1},
+        )
+    drawn.update_layout(title=labels([title])[0], showlegend=False)
+    return finish(drawn, height=420)
