@@ -244,7 +244,7 @@ def explorer(results: Measurements, limit: int = _MOST_TEXTS) -> dict[str, Any]:
             "values": values.get(qid, [[None] * len(arms) for _ in measures]),
         }
         if qid in selected:
-            query |= _passages(hits_of[qid], arms)
+            query |= _passages(hits_of[qid], arms, results.file_names)
         if qid in fates_of:
             query["lost"] = _losses_by_text(fates_of[qid], arms)
         queries.append(query)
@@ -278,7 +278,7 @@ def _spread(values: list[float | None]) -> float:
     return max(present) - min(present) if present else 0.0
 
 
-def _passages(rows: list[dict[str, Any]], arms: list[str]) -> dict[str, Any]:
+def _passages(rows: list[dict[str, Any]], arms: list[str], names: Mapping[str, str]) -> dict[str, Any]:
     numbers: dict[tuple[str, str], int] = {}
     passages: list[list[Any]] = []
     hits: dict[str, list[list[Any]]] = {arm: [] for arm in arms}
@@ -287,7 +287,8 @@ def _passages(rows: list[dict[str, Any]], arms: list[str]) -> dict[str, Any]:
         number = numbers.setdefault((row["chunk_id"], row["snippet"]), len(passages))
         if number == len(passages):
             grades = (_grade(row[f"{level}_grade"]) for level in ("document", "section"))
-            cells = [readable(str(row["docno"])), *(row[name] for name in ("title", "header_path", "snippet"))]
+            name = readable(names.get(row["docno"], str(row["docno"])))
+            cells = [name, *(row[part] for part in ("title", "header_path", "snippet"))]
             passages.append([*cells, *grades])
         hits[row["arm"]].append([number, float(f"{row['score']:.4g}")])
     return {"passages": passages, "hits": list(hits.values())}

@@ -87,6 +87,11 @@ class Measurements:
         return renamed(read_run(self.arm_path(arm) / file), self._docnos)
 
     @cached_property
+    def file_names(self) -> dict[str, str]:
+        """Paths by docno; empty where run files have docnos."""
+        return {docno: path for path, docno in self._docnos.items()}
+
+    @cached_property
     def _docnos(self) -> dict[str, str]:
         """Docnos by path; empty where run files have docnos."""
         path = self.folder / FILE_NAMES

@@ -20,7 +20,7 @@ from ragbench.results.trend import FACTS, Night, points
 
 NIGHTS, BEFORE, WITHIN, DROP = 300, 10, 3, 0.05
 SIZES = (50, 100, 200)
-DRAWS = 1000
+DRAWS = 500
 Floats = np.ndarray
 
 
@@ -72,12 +72,13 @@ def main() -> None:
     """Print the table: the share of drops that are found, and the false alarms of ten months."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=200)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of queries")
     parser.add_argument("--series", type=int, default=40, help="simulated series of ten months")
     given = parser.parse_args()
     for noise in (0.0, 0.25, 0.5):
         for kind, size in drops().items():
             rates = []
-            for n in SIZES:
+            for n in given.sizes:
                 rng = np.random.default_rng([n, int(100 * noise)])
                 rates.append(np.mean([is_found(rng, n, noise, kind, size) for _ in range(given.simulations)]))
             print(f"found: {kind}, noise {noise:4}{''.join(f'{rate:8.2f}' for rate in rates)}", flush=True)
@@ -89,7 +90,7 @@ def main() -> None:
         ("and a change a night", 0.25, 1, 0.25),
     ):
         means = []
-        for n in SIZES:
+        for n in given.sizes:
             rng = np.random.default_rng([n, 7, every])
             means.append(np.mean([alarms(rng, n, noise, every, shift) for _ in range(given.series)]))
         print(f"false alarms: {name:22}{''.join(f'{mean:8.2f}' for mean in means)}", flush=True)

@@ -12,7 +12,9 @@ from typing import Literal
 from ragbench.base.types import Document
 from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
+from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.runs import new_name
 from ragbench.extras.collect.masked import masks_of
 from ragbench.extras.collect.similarity import near_duplicates
 
@@ -77,6 +79,7 @@ def _finding(code: str, where: str, message: str) -> Finding:
 def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
     """Judgments of topics, documents or sections that do not exist."""
     qids = {topic.qid for topic in benchmark.topics}
+    names = file_names(benchmark)
     anchors = {docno: [section.anchor for section in document.sections] for docno, document in documents.items()}
     for qid in sorted({*benchmark.document_qrels, *benchmark.section_qrels} - qids):
         yield _finding("unknown-topic", qid, "it has judgments but is not among the topics: remove them or add it")
@@ -94,18 +97,22 @@ def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[
                 )
             elif anchor not in anchors[docno]:
                 hint = _near(anchor, anchors[docno])
-                yield _finding("unknown-heading", qid, f"'{docno}' has no section '{anchor}'{hint}")
+                yield _finding("unknown-heading", qid, f"'{new_name(docno, names)}' has no section '{anchor}'{hint}")
 
 
 def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
     """Topics and documents with inconsistent grades."""
-    best = best_sections(benchmark.section_qrels)
+    best, names = best_sections(benchmark.section_qrels), file_names(benchmark)
     for topic in benchmark.topics:
         grades = benchmark.document_qrels.get(topic.qid, {})
         sections = best.get(topic.qid, {})
         positive = sorted(docno for docno, grade in {**sections, **grades}.items() if grade > 0)
         if topic.type == NO_ANSWER and positive:
-            yield _finding("answered-no-answer", topic.qid, f"its type is {NO_ANSWER} but {positive[0]} is relevant")
+            yield _finding(
+                "answered-no-answer",
+                topic.qid,
+                f"its type is {NO_ANSWER} but {new_name(positive[0], names)} is relevant",
+            )
         if not grades and not sections:
             yield _finding("unjudged-topic", topic.qid, "it has no judgments: pool and judge it")
         elif topic.type != NO_ANSWER and not positive:
@@ -119,15 +126,17 @@ def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
         for docno in sorted({*grades, *sections}):
             grade, best_grade = grades.get(docno), sections.get(docno)
             if best_grade is None and (grade or 0) > 0:
-                message = f"{docno} is graded {grade}, but no section of it is judged: judge its sections"
+                message = f"{new_name(docno, names)} is graded {grade}, but no section of it is judged: judge them"
                 yield _finding("unlocated-grade", topic.qid, message)
             elif best_grade is not None and grade != best_grade:
-                message = f"{docno} is graded {'not at all' if grade is None else grade}, its best section {best_grade}"
+                given = "not at all" if grade is None else grade
+                message = f"{new_name(docno, names)} is graded {given}, its best section {best_grade}"
                 yield _finding("document-grade", topic.qid, message)
 
 
 def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: CheckLimits) -> Iterator[Finding]:
     """Queries that occur verbatim in their answer: they test copying, not search."""
+    names = file_names(benchmark)
     for topic in benchmark.topics:
         query = _words(topic.text)
         if query.count(" ") + 1 < limits.leak_words:
@@ -137,22 +146,22 @@ def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: CheckLi
         for target in sorted(relevant):
             text = _text(target, documents, bool(sections))
             if f" {query} " in f" {_words(text)} ":
-                yield _finding("verbatim-query", topic.qid, f"{target} contains the query word for word: reword it")
+                name = new_name(target, names)
+                yield _finding("verbatim-query", topic.qid, f"{name} contains the query word for word: reword it")
 
 
 def _sources_in_documents(benchmark: Benchmark) -> Iterator[Finding]:
     """Sources of topics that documents still contain."""
+    names = file_names(benchmark)
     missed = masks_of(benchmark, benchmark.topics).unmasked(benchmark.documents)
     holding = list({document.docno: document for document, _ in missed}.values())
     if not holding:
         return
     for topic in benchmark.topics:
         for document, position in masks_of(benchmark, [topic]).unmasked(holding):
-            yield _finding(
-                "unmasked-source",
-                topic.qid,
-                f"the {position} of {document.docno} still contains the topic's source: drop the topic",
-            )
+            name = new_name(document.docno, names)
+            message = f"the {position} of {name} still contains the topic's source: drop the topic"
+            yield _finding("unmasked-source", topic.qid, message)
 
 
 def _quotes(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
@@ -174,8 +183,9 @@ def _repetition(benchmark: Benchmark, limits: CheckLimits) -> Iterator[Finding]:
         code = "duplicate-topic" if identical else "near-duplicate-topic"
         yield _finding(code, one.qid, f"{shared} {duplicate.qid}: {remedy}")
     copies: dict[str, list[str]] = defaultdict(list)
+    names = file_names(benchmark)
     for document in benchmark.documents:
-        copies[document.text.strip()].append(document.docno)
+        copies[document.text.strip()].append(new_name(document.docno, names))
     for text, docnos in copies.items():
         if text and len(docnos) > 1:
             yield _finding("duplicate-document", docnos[0], f"the same text as {', '.join(docnos[1:4])}")
@@ -222,12 +232,13 @@ def _never_relevant(benchmark: Benchmark) -> Iterator[Finding]:
     """Documents without a topic: harmless, but nothing tests whether they are found."""
     relevant = {docno for grades in benchmark.document_qrels.values() for docno, grade in grades.items() if grade > 0}
     by_area: dict[str, list[str]] = defaultdict(list)
+    names = file_names(benchmark)
     for document in benchmark.documents:
         by_area[area(document.docno)].append(document.docno)
     for name, docnos in sorted(by_area.items()):
         never = sorted(set(docnos) - relevant)
         if never:
-            listed = ", ".join(never[:5]) + (" ..." if len(never) > 5 else "")
+            listed = ", ".join(new_name(docno, names) for docno in never[:5]) + (" ..." if len(never) > 5 else "")
             yield _finding(
                 "never-relevant",
                 name or "(root)",

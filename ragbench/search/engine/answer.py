@@ -61,7 +61,7 @@ class Answer:
         rows = [
             {
                 "rank": hit.rank,
-                "document": readable(hit.docno),
+                "document": readable(hit.path or hit.docno),
                 "section": " > ".join(hit.header_path) or hit.title,
                 "text": snippet(hit.text, matches),
                 "found_by": ", ".join(_retrieved_by(hit)),
@@ -209,7 +209,8 @@ def show(answer: Answer, in_full: bool) -> None:
         if answer.filter_results and hit.rank in (1, answer.filter_results + 1):
             console.print(Text("notes that the query names" if hit.guaranteed else "found by the search", style="bold"))
         crumb = " > ".join(hit.header_path) or hit.title
-        console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (readable(hit.docno), "bold cyan"), "  ", crumb))
+        name = readable(hit.path or hit.docno)
+        console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (name, "bold cyan"), "  ", crumb))
         console.print(Text(f"    {snippet(hit.text, matches)}"))
         if in_full and (reasons := hit.explanation) is not None:
             retrievers = "; ".join(

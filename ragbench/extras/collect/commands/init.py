@@ -163,8 +163,9 @@ def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
     from ragbench.extras.collect import search_log as log
     from ragbench.extras.collect.topics import from_log
 
-    topics = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_load(data, topics=False).documents))
-    topics.write(_TOPICS, replace=replace, keep_same=True)
+    benchmark = _load(data, topics=False)
+    topics = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(benchmark.documents))
+    topics.by_file(benchmark).write(_TOPICS, replace=replace, keep_same=True)
     return _TOPICS
 
 

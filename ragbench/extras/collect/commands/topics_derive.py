@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
         counted(len(topics.topics), "synthetic query"),
         counted(len(benchmark.documents), "document"),
     )
-    write_and_print(topics, f"{n_topics} from {n_documents}", arguments)
+    write_and_print(topics.by_file(benchmark), f"{n_topics} from {n_documents}", arguments)
     if arguments.json:
         return 0
     if settings.data["loader"] == "vault":

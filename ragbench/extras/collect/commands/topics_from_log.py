@@ -63,8 +63,9 @@ def main(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
         )
     log = search_log.read(arguments.file)
-    documents = settings.documents().documents if log.has_clicks else ()
-    topics = from_log.choose(log, spec, from_log.finder(documents))
+    benchmark = settings.documents() if log.has_clicks else None
+    topics = from_log.choose(log, spec, from_log.finder(benchmark.documents if benchmark else ()))
+    topics = topics.by_file(benchmark) if benchmark else topics
     n_topics, n_queries = counted(len(topics.topics), "topic"), counted(topics.queries, "query")
     write_and_print(topics, f"{n_topics} of {n_queries} in {topics.searches} searches", arguments)
     for reason, count in log.skipped.items():

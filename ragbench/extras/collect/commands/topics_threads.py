@@ -54,8 +54,9 @@ def main(arguments: argparse.Namespace) -> int:
     require_new(path, replace=arguments.replace)
     issue_threads = threads.read(arguments.file)
     moved = threads.read_redirects(arguments.redirects) if arguments.redirects else {}
-    pages = threads.Pages(settings.documents().documents, arguments.site, moved)
-    topics = threads.choose(issue_threads, pages, spec)
+    benchmark = settings.documents()
+    pages = threads.Pages(benchmark.documents, arguments.site, moved)
+    topics = threads.choose(issue_threads, pages, spec).by_file(benchmark)
     if all(topic.type == threads.NAMED for topic in topics.topics):
         raise BenchmarkError(
             f"none of {len(issue_threads)} threads links to a document below {arguments.site}: name the address under "

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import has_text
-from ragbench.benchmark.benchmark import Qrels, Topic
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
+from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.native import topic_row
+from ragbench.benchmark.runs import new_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +40,15 @@ class CollectedTopics:
     def sentences(self) -> list[str]:
         """What is printed below the counts by type."""
         return [counts_sentence("not used", self.dropped)] if self.dropped else []
+
+    def by_file(self, benchmark: Benchmark) -> Self:
+        """The same topics, whose documents have the names of their files where `benchmark` was read from a folder."""
+        names = file_names(benchmark)
+
+        def renamed(qrels: Qrels) -> Qrels:
+            return {qid: {new_name(target, names): grade for target, grade in of.items()} for qid, of in qrels.items()}
+
+        return replace(self, document_qrels=renamed(self.document_qrels), section_qrels=renamed(self.section_qrels))
 
     def write(self, path: Path, *, replace: bool = False, keep_same: bool = False) -> None:
         """Write topics with the sections, else the documents, that are relevant to them; grades are not kept.

@@ -164,9 +164,10 @@ def test_threads_command_writes_topics_and_review_sheet(capsys, vault: Path, tmp
     summary = json.loads(capsys.readouterr().out)
     assert summary["topics"] == 4 and summary["evidence"] == {"link": 2, "asker-link": 1, "named": 1}
     rows = [json.loads(line) for line in (out / "topics.jsonl").read_text().splitlines()]
-    assert rows[0]["relevant"] == ["how-to/02-dimmer"] and rows[0]["provenance"] == "threads"
+    assert rows[0]["relevant"] == ["how-to/02-dimmer.md"] and rows[0]["provenance"] == "threads"
 
     sheet = out / "review.csv"
+    assert ".md," in sheet.read_text()  # documents have the names of their files
     text = sheet.read_text().replace("yes,thread-12", "no,thread-12").replace("Is that normal?", "")
     sheet.write_text(text)
     assert cli.main(["topics", "threads-reviewed", str(sheet), "--json"]) == 0
