@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.columns import Column, Columns
 from ragbench.base.formatting import counted, with_interval
 from ragbench.report.figures import BLUE, RED, error_bars, finish, labels
-from ragbench.results.trend import CONFIRMED, Point
+from ragbench.results.trend import CONFIRMED, TrendPoint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,12 +30,12 @@ COLUMNS = Columns.of(
 )
 
 
-def frame(points: Sequence[Point]) -> pd.DataFrame:
+def frame(points: Sequence[TrendPoint]) -> pd.DataFrame:
     """A row for every point, by time."""
     return COLUMNS.frame(map(_row, points))
 
 
-def _row(point: Point) -> tuple[Any, ...]:
+def _row(point: TrendPoint) -> tuple[Any, ...]:
     date = time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.night.at))
     change: tuple[float | None, ...] = (None, None, None)
     if point.change:
@@ -46,7 +46,7 @@ def _row(point: Point) -> tuple[Any, ...]:
     return point.line, date, point.night.run[:8], mean.n, mean.mean, mean.low, mean.high, *change, note
 
 
-def compact(points: Sequence[Point]) -> pd.DataFrame:
+def compact(points: Sequence[TrendPoint]) -> pd.DataFrame:
     """The points for a screen: means and changes with their CIs as texts."""
     import pandas as pd
 
@@ -59,7 +59,7 @@ def compact(points: Sequence[Point]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["line", "date", "run", "queries", "mean [95% CI]", "change [95% CI]", "note"])
 
 
-def sentence(points: Sequence[Point]) -> str:
+def sentence(points: Sequence[TrendPoint]) -> str:
     """The state of the newest line."""
     last = points[-1]
     line = [point for point in points if point.line == last.line]
@@ -71,7 +71,7 @@ def sentence(points: Sequence[Point]) -> str:
     return f"line {last.line} of {counted(len(line), 'run')}: {words}; the last is {last.change.difference:+.3f}"
 
 
-def figure(points: Sequence[Point], title: str) -> go.Figure:
+def figure(points: Sequence[TrendPoint], title: str) -> go.Figure:
     """The means with their CIs by date, a curve for every line, alarms in red."""
     import pandas as pd
     import plotly.graph_objects as go

@@ -40,7 +40,7 @@ class Night:
 
 
 @dataclass(frozen=True)
-class Point:
+class TrendPoint:
     """A night in its line: the mean and its CI, the change from the reference, and whether an alarm begins or lasts.
 
     `line`: its number, from 1. `change` is None at the beginning of a line, and `broke` says there what changed.
@@ -54,7 +54,7 @@ class Point:
     broke: str = ""
 
 
-def points(nights: Sequence[Night], draws: int = DRAWS) -> list[Point]:
+def points(nights: Sequence[Night], draws: int = DRAWS) -> list[TrendPoint]:
     """The nights by time, in lines, each with its change and alarm."""
     found = []
     for number, (broke, line) in enumerate(_lines(sorted(nights, key=lambda night: night.at)), start=1):
@@ -65,7 +65,7 @@ def points(nights: Sequence[Night], draws: int = DRAWS) -> list[Point]:
             was, alarm = alarm, drop < 0 and (alarm or in_a_row >= CONFIRMED)
             mean = t_statistic.mean(list(night.values.values()))
             state: Literal["", "begins", "lasts"] = "" if not alarm else "lasts" if was else "begins"
-            found.append(Point(night, number, mean, change, state, broke if place == 0 else ""))
+            found.append(TrendPoint(night, number, mean, change, state, broke if place == 0 else ""))
     return found
 
 
