@@ -106,12 +106,13 @@ def commented(job: Job, forge: Forge) -> str:
 
 @pytest.mark.slow
 def test_action_comments_on_renamed_merged_and_deleted_pages(notes: Path, binaries: Path) -> None:
-    """Labels follow the three renames and the merge, as their author wrote them; the deleted page is lost."""
+    """Their author moved the labels of two renamed pages and of the merged one; the third follows its page in Git."""
     base = commit(notes)
     pages, queries = notes / "notes", notes / "queries.csv"
     for word in WORDS[:3]:
         (pages / f"{word}.md").rename(pages / f"{word}-guide.md")
-        queries.write_text(queries.read_text("utf-8").replace(f"{word}.md", f"{word}-guide.md"), "utf-8")
+        if word != WORDS[2]:
+            queries.write_text(queries.read_text("utf-8").replace(f"{word}.md", f"{word}-guide.md"), "utf-8")
     merged = (pages / f"{WORDS[3]}.md").read_text("utf-8")
     (pages / f"{WORDS[3]}.md").unlink()
     into = pages / f"{WORDS[4]}.md"
@@ -126,6 +127,7 @@ def test_action_comments_on_renamed_merged_and_deleted_pages(notes: Path, binari
         text = commented(job, forge)
     assert text.startswith("<!-- ragbench: gate -->\n## Search gate is inconclusive: 1 query lost\n")
     assert f"- `care of {WORDS[5]}`: `{WORDS[5]}.md` was at 1, is not in 10" in text
+    assert "label health: " in text
     assert "| documents, nDCG@10 |" in text and "**What to do.**" in text
     assert not any(f"`care of {word}`" in text for word in WORDS[:5])
     assert (job.temp / "summary").read_text("utf-8") in text
