@@ -16,8 +16,9 @@ from ragbench import tracking
 from ragbench.base.errors import ConfigError, TrackingError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
-from ragbench.config import composition, differences
+from ragbench.config import composition
 from ragbench.config.settings import Settings
+from ragbench.experiment import differences
 from ragbench.experiment.run import run
 from ragbench.report import html
 from ragbench.results import measurements

@@ -26,7 +26,7 @@ Outcome = Literal["stands", "edited", "moved", "merged", "split", "gone"]
 _RUN = 4  # words of a run
 _COMMON = 12  # documents from which a run of words is boilerplate
 _LOST = "no document has its text"
-_FEW = 8  # runs, with fewer of which a text cannot be told from others
+_SHORT = 8  # runs, with fewer of which a text cannot be told from others
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class LabelFollower:
         kept = shares.get(docno, 0.0)
         best, share = max(shares.items(), key=lambda item: item[1], default=(docno, 0.0))
         reason = f"{kept:.0%} of its text is left"
-        if kept >= self._limits.kept or len(runs_of(old.text)) < _FEW:
+        if kept >= self._limits.kept or len(runs_of(old.text)) < _SHORT:
             return Followed(docno, "edited", (docno,), max(kept, 0.5), reason)
         if share >= self._limits.found + self._limits.lead and best != docno:
             return Followed(docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {best}", doubtful=True)
@@ -165,7 +165,7 @@ class LabelFollower:
         limits, runs = self._limits, runs_of(old.text)
         shares = self._shares(runs)
         ranked = sorted(shares, key=lambda name: (-shares[name] - self._likeness(old, name), name))
-        if not ranked or shares[ranked[0]] < limits.trace or len(runs) < _FEW:
+        if not ranked or shares[ranked[0]] < limits.trace or len(runs) < _SHORT:
             return self._namesake(old) or Followed(docno, "gone", (), 1.0 - max(shares.values(), default=0.0), _LOST)
         best, others = ranked[0], ranked[1:]
         share, named = shares[best], self._likeness(old, best)
@@ -190,7 +190,7 @@ class LabelFollower:
         ]
         if len(alike) != 1:
             return None
-        short = len(runs_of(old.text)) < _FEW and len(self._new_runs[alike[0]]) < 2 * _FEW
+        short = len(runs_of(old.text)) < _SHORT and len(self._new_runs[alike[0]]) < 2 * _SHORT
         return Followed(
             old.docno, "moved", (alike[0],), 0.8 if short else 0.3, "same title and file name, other text", not short
         )
@@ -248,7 +248,7 @@ class LabelFollower:
         best = max(named, key=lambda name: named[name], default="")
         share = shares.get(best, 0.0)
         second = max((value for name, value in named.items() if name != best), default=0.0)
-        if share < self._limits.trace or (len(runs) < _FEW and _heading(best) != heading):
+        if share < self._limits.trace or (len(runs) < _SHORT and _heading(best) != heading):
             return Followed(target, "gone", (), 1.0 - share, "no section has its text")
         sure = share >= self._limits.found and named[best] - second >= self._limits.lead
         return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {best}", not sure)

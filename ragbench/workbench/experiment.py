@@ -183,7 +183,7 @@ class Experiment:
         """A designed ablation, as `ragbench ablate`, by overrides or by values.
 
         >>> Experiment.ablate(exp="phase1", design="leave_one_out", factors=["p2", "p4"], split="train")
-        Experiment(all, p4, p2)
+        Experiment(phase1, p4, p2)
 
         `candidates` are overrides by name, each a factor; with them the design is add_one unless another is named.
         """

@@ -89,7 +89,7 @@ def test_loaders_have_configuration_of_every_option(name: str) -> None:
 
     config = config_choices.read().option("data", name).content
     assert config.pop("loader") == name
-    assert config.pop("resplit") is None
+    assert config.pop("resplit") is None and config.pop("sample") == "auto"
     parameters = {k: p for k, p in inspect.signature(registry.find("loader", name)).parameters.items() if k != "topics"}
     assert set(config) == set(parameters)
     for key, value in config.items():

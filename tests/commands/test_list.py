@@ -99,7 +99,7 @@ def test_list_models_with_digests(capsys: pytest.CaptureFixture[str]) -> None:
         ("ragbench list p", {"parameters", "plugins"}),
         ("ragbench fit ranker --from", {"--from-fusion"}),
         ("ragbench search question --exp", {"--explain"}),
-        ("ragbench data ", {"check", "comparisons", "pool", "power"}),
+        ("ragbench data ", {"check", "comparisons", "pool", "power", "repair"}),
         ("ragbench report --ou", {"--out"}),
     ],
 )

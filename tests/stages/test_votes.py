@@ -53,8 +53,8 @@ def test_votes_weights_of_one_list_do_not_make_it_two(state, index) -> None:
     assert agreement.scale_factor(fused, index, 2, {}) * fused.fused.scores[0] == pytest.approx(2 / 61)
 
 
-# the median is 0.5, the median absolute deviation 0.1, and 0.5 + 2 * 1.4826 * 0.1 = 0.7965
-@pytest.mark.parametrize(("cosine", "factor"), [(0.79, 1.0), (0.80, 2.0)])
+# the median is 0.5, the median absolute deviation 0.1, and 0.5 + 3 * 1.4826 * 0.1 = 0.9448
+@pytest.mark.parametrize(("cosine", "factor"), [(0.94, 1.0), (0.95, 2.0)])
 def test_votes_vectors_alone_count_where_they_stand_out_from_noise(state, index, cosine: float, factor: float) -> None:
     (fused,) = Fuse()([meaning(state, cosine)], index)
     assert agreement.scale_factor(fused, index, 2, NOISE) == pytest.approx(factor)
@@ -65,7 +65,7 @@ def test_votes_vectors_alone_count_where_they_stand_out_from_noise(state, index,
     assert calibrated.fused.scores[0] == pytest.approx({1.0: 0.0579, 2.0: 0.4180}[factor], abs=1e-3)
 
 
-@pytest.mark.parametrize(("cosine", "first"), [(0.79, 1 / 61), (0.80, 2 / 61)])
+@pytest.mark.parametrize(("cosine", "first"), [(0.94, 1 / 61), (0.95, 2 / 61)])
 def test_votes_weights_links_and_boosts_add_nothing_to_one_list(state, index, cosine: float, first: float) -> None:
     # P3 gives vectors 1.3, links and a recent date add more: the first hit is as sure as without them
     weighted = meaning(state, cosine).with_weight("dense", 1.3).with_ranking("graph", Ranking.ordered([1, 0], [1, 0.5]))

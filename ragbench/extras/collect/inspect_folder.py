@@ -48,9 +48,9 @@ def recognise(folder: Path) -> tuple[str, dict[str, Any]]:
         return "a collection in ragbench's own form", {"data": "native", **folders}
     data: dict[str, Any] = {"data": "vault", "data.corpus": str(folder)}
     if not find_files(folder, MARKDOWN).files:
-        if not find_files(folder, OTHERS).files:
+        data["data.include"] = [glob for glob in OTHERS if find_files(folder, [glob]).files]
+        if not data["data.include"]:
             raise ConfigError(f"no markdown file below {folder}: name the folder of your notes")
-        data["data.include"] = list(OTHERS)
     around = dict.fromkeys((Path(), folder, folder.parent))
     queries = next(
         (directory / name for directory in around for name in _QUERIES if (directory / name).is_file()), None

@@ -145,7 +145,7 @@ def test_init_reads_text_files_without_markdown(init, notes: Path) -> None:
 def test_init_names_file_in_other_encoding(init, notes: Path) -> None:
     (notes / "alt.md").write_bytes("# Über\n\nGrüße aus dem Süden".encode("cp1252"))
     code, _, err = init()
-    assert code == 0 and "warning: alt.md: encoding: read as cp1252 because byte 2 is not UTF-8" in err
+    assert code == 0 and "warning: alt.md: encoding: read as cp1252 because line 1 is not UTF-8" in err
 
 
 def test_init_opens_beir_collection(init, notes: Path) -> None:
