@@ -51,8 +51,8 @@ def main(arguments: argparse.Namespace) -> int:
             builder = ArmBuilder.of(settings, benchmark)
             (arm,) = builder.arms([settings])
             arm.index.prepare(arm.pipeline.needs)
-            if arguments.rebuild:
-                old = arm.index.artefacts()
+            old = arm.index.artefacts()
+            if arguments.rebuild and not all(artefact.built for artefact in old):
                 arm.index.close()
                 for artefact in old:
                     ArtefactStore(settings.index_folder).forget(artefact)

@@ -8,7 +8,7 @@ from ragbench.corpus.searched import IGNORED
 from ragbench.extras.engines import tables
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.tables import COLUMNS, units
-from ragbench.extras.engines.words import OUTER
+from ragbench.extras.engines.words import CJK, OUTER
 
 EXACT = 10_000
 """Up to so many chunks all vectors are compared."""
@@ -129,12 +129,18 @@ def function(plan: SearchPlan, collation: str, partitions: int = 1) -> str:
             "  SELECT run, COALESCE(as_is.terms, in_lower_case.terms) FROM runs\n"
             '  LEFT JOIN forms AS as_is ON as_is.form = run COLLATE "C"\n'
             f'  LEFT JOIN forms AS in_lower_case ON in_lower_case.form = lower(run {by_letters}) COLLATE "C")',
+            "parted (part, terms) AS MATERIALIZED (\n"
+            "  SELECT part[1], forms.terms FROM analysed,\n"
+            f"    regexp_matches(lower(run {by_letters}), '[{CJK}]+|(?:(?![{CJK}])[[:alnum:]])+', 'g') AS part\n"
+            '    LEFT JOIN forms ON form = part[1] COLLATE "C" WHERE analysed.terms IS NULL)',
             "asked (term, n) AS MATERIALIZED (\n"
             "  SELECT term, count(*) FROM (\n"
             "    SELECT string_to_table(terms, ' ') AS term FROM analysed\n"
+            "    UNION ALL SELECT string_to_table(terms, ' ') FROM parted\n"
             "    UNION ALL SELECT string_to_table(forms.terms, ' ')\n"
-            f"    FROM analysed, regexp_matches(lower(run {by_letters}), '[[:alnum:]]+', 'g') AS part\n"
-            '    JOIN forms ON form = part[1] COLLATE "C" WHERE analysed.terms IS NULL) AS found\n'
+            "    FROM parted, generate_series(1, char_length(part) - 1) AS place, forms\n"
+            f"    WHERE parted.terms IS NULL AND part ~ '^[{CJK}]'\n"
+            '      AND form = substr(part, place, 2) COLLATE "C") AS found\n'
             "  WHERE term <> '' GROUP BY term)",
         ),
         free,

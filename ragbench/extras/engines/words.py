@@ -1,8 +1,9 @@
 """The words of texts as terms, and a table from which any program can analyse a query without Lucene.
 
 An analyzer never joins words across white space, so every run of other characters is analysed once, however often it
-occurs. The table has the terms of each form of a run: as it stands, without outer punctuation, in lower case, and of
-its parts; and endings that English adds to the words of the collection.
+occurs. The table has the terms of each form of a run: as it stands, without outer punctuation, in lower case, of its
+parts, and of two neighbours of Chinese, Japanese or Korean, which write sentences without white space; and endings that
+English adds to the words of the collection.
 
 BM25F is rows that any database can add up, what Lucene computes term by term: score = sum over terms of
 n * idf * tf / (tf + k1 * (1 - b + b * length / mean)); tf and length add up those of the fields by weight; length
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ragbench.corpus.searched import normalised
@@ -23,7 +24,13 @@ from ragbench.index.lexical import Bm25F
 
 OUTER = "()[]{}<>\"'`.,;:!?*_~|/\\=\u201c\u201d\u2018\u2019\u2026"
 """The punctuation around a word that does not belong to it."""
-_PART = re.compile(r"[^\W_]+")
+CJK = (
+    r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f"  # kana
+    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"  # Chinese characters, Hangul
+)
+"""The letters of Chinese, Japanese and Korean, for a class of a regular expression."""
+_PART = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")
+_PAIR = re.compile(rf"(?=([{CJK}]{{2}}))")
 _NAMES = re.compile(r"[\w+#.:'\u2019-]+")
 _ENDINGS = ("s", "es", "d", "ed", "ing", "er", "ly")
 _EXACT = 24  # lengths below it are kept as they are
@@ -54,6 +61,9 @@ class Terms:
             for form in (*names, *map(str.lower, [*names, *parts(run)])):
                 if form and form not in terms_of_form:
                     terms_of_form[form] = self._analyse(form)
+        for pair in {pair for run in self._runs for pair in pairs(run)}:
+            if len(terms := self._analyse(pair)) == 1:
+                terms_of_form.setdefault(pair, terms)
         bases: dict[str, str] = {}
         for form, terms in terms_of_form.items():
             if len(terms) == 1 and form.isascii() and form.isalpha() and form.islower() and len(form) > 2:
@@ -88,25 +98,35 @@ def bare(run: str) -> str:
 
 
 def parts(run: str) -> list[str]:
-    """The runs of letters and digits in it."""
+    """The runs of letters and digits in it, those of Chinese, Japanese and Korean apart."""
     return _PART.findall(run)
+
+
+def pairs(run: str) -> list[str]:
+    """The pairs of neighbours of Chinese, Japanese and Korean in it."""
+    return _PAIR.findall(run)
 
 
 def query_terms(text: str, look_up: Callable[[Iterable[str]], Mapping[str, str]]) -> Counter[str]:
     """The terms of a query with their numbers; `look_up` gives the terms (joined by blanks) of the forms that it knows.
 
     The text is normalised as documents are.
-    A run is known as it stands, in lower case, or by its parts; what is not known occurs in no document.
+    A run is known as it stands, in lower case, by its parts, or by their pairs; what is not occurs in no document.
     """
     runs = [bare(run) for run in normalised(text).split()]
-    wanted_forms = {form for run in runs for form in (run, run.lower(), *map(str.lower, parts(run)))}
-    known_forms = look_up(wanted_forms)
-    terms: Counter[str] = Counter()
-    for run in runs:
-        whole_form = next((form for form in (run, run.lower()) if form in known_forms), None)
-        for form in (whole_form,) if whole_form is not None else [part.lower() for part in parts(run)]:
-            terms.update(known_forms.get(form, "").split())
-    return terms
+    wanted = {form for run in runs for form in (run, run.lower(), *map(str.lower, parts(run)), *pairs(run))}
+    known = look_up(wanted)
+    forms = (form for run in runs for form in _known_forms(run, known))
+    return Counter(term for form in forms for term in known.get(form, "").split())
+
+
+def _known_forms(run: str, known: Container[str]) -> Iterator[str]:
+    whole = next((form for form in (run, run.lower()) if form in known), None)
+    if whole is not None:
+        yield whole
+        return
+    for part in map(str.lower, parts(run)):
+        yield from (part,) if part in known else pairs(part)
 
 
 @dataclass(frozen=True)

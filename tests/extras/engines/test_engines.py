@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.commands import cli
+from ragbench.extras.engines import words
 from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.opensearch import SYSTEMS
 from ragbench.index.analyzers import ANALYZERS, CUSTOM, analyze, analyzer
@@ -142,3 +144,20 @@ def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monke
     (left / "config.yaml").touch()
     second = temporary_folder("ragbench-engine")
     assert list(tmp_path.iterdir()) == [second] and second.stat().st_mode & 0o777 == 0o700
+
+
+UNSPACED = {
+    "子路径": "子路 路径",  # inside a longer run of the document
+    "路径v3": "路径 v3 3",
+    "API的子路": "api 的子 子路",
+    "配置": "",  # in no document
+}
+
+
+@pytest.mark.parametrize(("query", "expected"), UNSPACED.items())
+def test_terms_of_unspaced_queries_are_known_by_pairs(query: str, expected: str) -> None:
+    terms = words.Terms("cjk")
+    terms.of("设置API的子路径v3。")
+    forms = {form: " ".join(known) for form, known in terms.forms().items()}
+    found = words.query_terms(query, lambda asked: {form: forms[form] for form in asked if form in forms})
+    assert found == Counter(expected.split())

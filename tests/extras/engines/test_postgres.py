@@ -378,6 +378,29 @@ def test_words_are_found_in_any_form_of_unicode(server: str, two_chunks) -> None
             assert found == [f"{docno}#0"], asked
 
 
+def test_words_of_unspaced_text_are_found_by_pairs(server: str, two_chunks) -> None:
+    (plan, ((row, vector), *_), _), dsn, terms = two_chunks, f"{server}&schema=unspaced", words.Terms("cjk")
+    written = {"a": "设置API的子路径v3。", "b": "文档"}
+    with postgres.PostgresEngine.create(dsn, plan, 2, {}) as engine, engine.transaction() as writer:
+        for docno, text in written.items():
+            chunk = replace(row.chunks[0], chunk_id=f"{docno}#0", text=text, fields={"content": text})
+            writer.put(replace(row, docno=docno, fields={"content": text}, chunks=(chunk,)), [vector], terms)
+        writer.finish(terms.forms(), {}, {})
+    forms = {form: " ".join(known) for form, known in terms.forms().items()}
+    with closing(opened.connect(dsn)) as engine:
+        for asked, docnos in {
+            "子路径": ["a#0"],
+            "路径v3": ["a#0"],
+            "API的子路": ["a#0"],
+            "的文档": ["b#0"],
+            "配置": [],
+        }.items():
+            expected = words.query_terms(asked, lambda names: {name: forms[name] for name in names if name in forms})
+            scored = engine.ask(asked, vector, None)
+            found = [name for name, score in zip(scored.chunk_ids, scored.sources["lexical"], strict=True) if score > 0]
+            assert found == docnos and bool(expected) == bool(docnos), asked
+
+
 def many(server: str, schema: str, two_chunks, n: int = 400) -> str:
     """Documents of one chunk, words and vectors drawn with a seed, below the schema."""
     (plan, ((row, _), *_), terms), rng = two_chunks, np.random.default_rng(5)
