@@ -51,7 +51,7 @@ class Followed:
     """What became of a judged document or section.
 
     `targets` has where it is now: itself, another one, the parts of a split, none if it is gone. `confidence` is
-    between 0 and 1; `doubtful` ones take no part in measures. `reason` says by what it was found.
+    between 0 and 1; `doubtful` ones are left out of repaired judgments. `reason` says by what it was found.
     """
 
     target: str
@@ -66,6 +66,11 @@ class Followed:
     def is_moved(self) -> bool:
         """Whether a judgment must name something else now, and it is known what."""
         return not self.doubtful and self.targets not in ((self.target,), ())
+
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Whether its text is in other documents in doubt; one that was rewritten in its place still answers for it."""
+        return self.doubtful and self.outcome != "edited"
 
 
 @dataclass(frozen=True)

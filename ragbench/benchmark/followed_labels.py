@@ -30,15 +30,20 @@ class FollowedLabels:
         return health(self.by_name[name] for _, name, _ in self.judged)
 
     def document_qrels(self) -> dict[str, dict[str, int]]:
-        """The judgments of documents where they are now, without doubtful ones and those that are gone."""
+        """The judgments of documents where they are now, without those that are gone or may be elsewhere."""
         qrels: dict[str, dict[str, int]] = {}
         for qid, name, grade in self.judged:
             followed = self.by_name[name]
-            for target in () if followed.doubtful else followed.targets:
+            for target in () if followed.may_be_elsewhere else followed.targets:
                 docno = docno_of_section(target) if followed.is_section else target
                 grades = qrels.setdefault(qid, {})
                 grades[docno] = max(grade, grades.get(docno, grade))
         return qrels
+
+    @property
+    def doubtful_queries(self) -> set[str]:
+        """The qids with a judged name whose text may be elsewhere."""
+        return {qid for qid, name, _ in self.judged if self.by_name[name].may_be_elsewhere}
 
 
 @dataclass(frozen=True)

@@ -189,14 +189,19 @@ def _with_labels(quality: Check, baseline: MeasuredArm, candidate: MeasuredArm, 
 
 
 def _changes(baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[float, float]:
-    """The mean change of the measure, by labels as written and by labels that follow; NaN without common queries."""
+    """The mean change of the measure, by labels as written and by labels that follow; NaN without common queries.
+
+    A query whose labels are gone keeps its value as written: its answer is lost, not moved.
+    """
     sides = [(side.results, side.name) for side in (baseline, candidate)]
     old, new = (
         {str(qid): float(value) for qid, value in results.values(name, results.primary).items()}
         for results, name in sides
     )
-    old_now, new_now = (labels.followed_values(results, name) for results, name in sides)
-    return _mean_change(old, new), _mean_change(old_now or old, new_now)
+    doubtful = candidate.results.labels.doubtful_queries if candidate.results.labels else set()
+    now = [written | labels.followed_values(*side) for written, side in zip((old, new), sides, strict=True)]
+    old_now, new_now = ({qid: value for qid, value in values.items() if qid not in doubtful} for values in now)
+    return _mean_change(old, new), _mean_change(old_now, new_now)
 
 
 def _mean_change(old: Mapping[str, float], new: Mapping[str, float]) -> float:

@@ -66,6 +66,21 @@ def test_run_and_gate_tell_moved_labels_from_a_worse_search(settings_of, project
     assert "6 moved" in labels.message and "by +0.000 where the judged pages are now" in labels.message
 
 
+def test_gate_does_not_excuse_emptied_pages_by_their_labels(settings_of, project: Path) -> None:
+    before = measured(settings_of, project)
+    for name in NAMES:
+        (project / "docs" / f"{name}.md").write_text("# Page\n\nTo be written.\n", encoding="utf-8")
+    git(project, "commit", "-qam", "empty")
+    after = measured(settings_of, project)
+    assert after.labels.health.doubtful == len(NAMES) and not after.labels.doubtful_queries
+    quality, labels = (
+        check
+        for check in gate(find(before.folder), find(after.folder), Limits(changed_data=True))
+        if check.part in ("quality", "labels")
+    )
+    assert (quality.outcome, labels.undecided) == ("fails", False)
+
+
 def test_retimed_run_keeps_its_labels(settings_of, project: Path) -> None:
     from ragbench.experiment.run import remeasure_latency
 
