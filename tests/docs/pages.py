@@ -35,8 +35,8 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """The lines of a shell block; in a screen those behind a prompt (`$ ragbench run`)."""
-        lines = [line.strip() for line in self.body.splitlines()]
+        """The lines of a shell block, continued ones joined; in a screen those behind a prompt (`$ ragbench run`)."""
+        lines = [line.strip() for line in self.body.replace("\\\n", "").splitlines()]
         if self.kind == "bash":
             return [line for line in lines if line and not line.startswith("#")]
         return [line[2:] for line in lines if line.startswith("$ ragbench ")] if not self.kind else []
