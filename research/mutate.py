@@ -46,7 +46,7 @@ MUTATIONS = (
     Mutation("p11-lambda", f"{_STAGES}/redundancy.py", "Share = 0.7", "Share = 0.6"),
     Mutation("p11-relevance", "conf/exp/phase4.yaml", "scale: score", "scale: minmax"),
     Mutation("p12-threshold", f"{_STAGES}/redundancy.py", "le=1)] = 0.7", "le=1)] = 0.8"),
-    Mutation("p13-overlap", "ragbench/corpus/chunking.py", "child_overlap: Natural = 100", "child_overlap: int = 9"),
+    Mutation("p13-overlap", "ragbench/index/chunking.py", "child_overlap: Natural = 100", "child_overlap: int = 9"),
     Mutation("measures", "conf/config.yaml", '"nDCG@5", ', ""),
     Mutation("order", "conf/config.yaml", "- community\n  - recency\n", "- recency\n  - community\n"),
     Mutation("rrf-weights", "conf/config.yaml", "graph: 1.0", "graph: 2.0"),

@@ -5,7 +5,7 @@
 | `Document`       | one markdown file: text, sections, code, links    | `corpus`             | `index`, `benchmark` |
 | `Section`        | a heading and the text below it                   | `corpus`             | qrels, chunkers      |
 | `CodeBlock`      | a fenced block with language and lines            | `corpus`             | the code index (P7)  |
-| `Chunk`          | the unit of retrieval, a span of one document     | `corpus.chunking`    | `index`              |
+| `Chunk`          | the unit of retrieval, a span of one document     | `index.chunking`     | `index`              |
 | `Query`          | `qid` and text, with the benchmark's annotations  | `benchmark`          | `search.stages`      |
 | `Filters`        | which documents may be found at all               | `search.stages`      | `index`              |
 | `Ranking`        | chunk numbers and scores, best first              | `search.stages`      | `search`             |

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragbench.base.formatting import counted
-from ragbench.corpus.language import languages
 from ragbench.index.analyzers import analyzers
+from ragbench.index.language_detection import languages
 from ragbench.index.languages import analyzers_for
 from ragbench.models import bundled
 
@@ -21,7 +21,7 @@ _SAMPLE = 200
 
 
 def suited_to(often: Sequence[tuple[str, int]]) -> tuple[Mapping[str, str], Sequence[str]]:
-    """Keys of the configuration that suit these languages (`ragbench.corpus.language`), and in a line which and why.
+    """Keys of the configuration that suit these languages (of `index.language_detection`), and in a line which and why.
 
     English alone needs no keys.
     """

@@ -1,1 +1,1 @@
-"""Markdown files -> documents with sections, code blocks, links and tags -> chunks."""
+"""Markdown files -> documents with sections, code blocks, links and tags."""

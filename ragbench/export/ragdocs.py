@@ -16,9 +16,9 @@ from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
-from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.export.file_format import FileFormat
 from ragbench.export.translation import Reading
+from ragbench.index.chunking import HeaderChunker, ParentChildChunker
 from ragbench.models import bundled
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
 from ragbench.search.stages.classify import Classify

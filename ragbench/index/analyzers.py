@@ -25,9 +25,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ConfigError, JavaError
-from ragbench.corpus.language import language
 from ragbench.corpus.searched import normalised
 from ragbench.index.jvm import java, java_errors
+from ragbench.index.language_detection import language
 from ragbench.index.languages import (
     CASE_PARTS,
     CORE,

@@ -141,6 +141,6 @@ _SPOKEN = MappingProxyType({"English": _ENGLISH, "Chinese": ("cjk",), "Japanese"
 
 
 def analyzers_for(language: str) -> tuple[str, ...]:
-    """The analyzers that suit a language of `ragbench.corpus.language`, the best one first; none for most languages."""
+    """The analyzers that suit a language of `language_detection`, the best one first; none for most languages."""
     name = language.lower()
     return _SPOKEN.get(language, (name,) if name in LANGUAGES else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ragbench.base.errors import ConfigError
-from ragbench.corpus.chunking import Chunker, HeaderChunker
+from ragbench.index.chunking import Chunker, HeaderChunker
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate

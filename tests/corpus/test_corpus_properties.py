@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.types import Chunk, Document
-from ragbench.corpus.chunking import Chunker, HeaderChunker, ParentChildChunker
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import _split_frontmatter, parse_document
 from ragbench.corpus.sections import body_start
+from ragbench.index.chunking import Chunker, HeaderChunker, ParentChildChunker
 
 WORDS = st.sampled_from(
     ["token", "`getUserById`", "C++", "Größe", "[[a|b]]", "[x](../y.md)", "#tag/x", "e.g.", "**bold**"]

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.reader import read_vault
+from ragbench.index.chunking import HeaderChunker
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.texts import PassageTemplate
 

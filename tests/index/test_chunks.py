@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.corpus.reader import read_vault
+from ragbench.index.chunking import HeaderChunker, ParentChildChunker
 from ragbench.index.chunks import ChunkTable, build_chunks
 
 VAULT = Path(__file__).parent.parent / "data" / "vault"

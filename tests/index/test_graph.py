@@ -15,7 +15,7 @@ def graph_of(folder: Path, files: dict[str, str]) -> tuple[GraphIndex, dict[str,
     for name, text in files.items():
         (folder / "vault" / f"{name}.md").write_text(text, encoding="utf-8")
     documents = read_vault(folder / "vault").documents
-    from ragbench.corpus.chunking import HeaderChunker
+    from ragbench.index.chunking import HeaderChunker
 
     build_chunks(folder, documents, [HeaderChunker().chunk(document) for document in documents])
     table = ChunkTable(folder)

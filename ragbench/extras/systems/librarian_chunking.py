@@ -9,8 +9,8 @@ from typing import ClassVar
 from ragbench.base.bounds import Count, Natural, Validated
 from ragbench.base.options import option
 from ragbench.base.types import Chunk, Document
-from ragbench.corpus.chunking import chunk_of_span
-from ragbench.corpus.spans import Span
+from ragbench.index.chunking import chunk_of_span
+from ragbench.index.spans import Span
 
 CHARS_PER_TOKEN = 4
 _SENTENCE_REACH = 200  # characters before the end of a piece in which a sentence may end it

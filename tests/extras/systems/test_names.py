@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.reader import read_vault
 from ragbench.extras.systems.parts.names import TitleIndex, mentions, tags_in
+from ragbench.index.chunking import HeaderChunker
 from ragbench.index.chunks import ChunkTable, build_chunks
 
 

@@ -4,7 +4,7 @@
 
 import pytest
 
-from ragbench.corpus.language import language, languages
+from ragbench.index.language_detection import language, languages
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Chunk, Document
-from ragbench.corpus.chunking import GroupedChunker, HeaderChunker
 from ragbench.corpus.reader import parse_document, read_vault
+from ragbench.index.chunking import GroupedChunker, HeaderChunker
 from tests.naming import naming
 
 CORPUS = Path(__file__).parent.parent.parent / "corpus" / "v2"

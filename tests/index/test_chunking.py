@@ -6,8 +6,8 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Chunk, Document
-from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.corpus.reader import parse_document
+from ragbench.index.chunking import HeaderChunker, ParentChildChunker
 from tests.naming import naming
 
 

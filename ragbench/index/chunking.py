@@ -9,7 +9,7 @@ from ragbench.base.bounds import Natural, Validated
 from ragbench.base.options import option
 from ragbench.base.types import Chunk, Document
 from ragbench.corpus.sections import sections_between
-from ragbench.corpus.spans import Sizes, Span, spans
+from ragbench.index.spans import Sizes, Span, spans
 
 
 class Chunker(Protocol):
