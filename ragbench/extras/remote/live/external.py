@@ -47,6 +47,8 @@ class ExternalSearch(Stage, ABC):
     outside: ClassVar[bool] = True
     place: ClassVar[str] = "url"
     """The field that says where it is: the PLACE of `source=KIND:PLACE`."""
+    remedy: ClassVar[str] = "set live.document to the field with the path, and live.prefix to what its paths begin with"
+    """What to do if none of its hits is in the collection."""
 
     @property
     @abstractmethod
@@ -69,10 +71,27 @@ class ExternalSearch(Stage, ABC):
         return None
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Ask for the hits of every state, one after the other. LiveError when one query has no answer."""
+        """Ask for the hits of every state, one after the other.
+
+        Raises LiveError when one query has no answer, and if none of several queries has a hit in the collection.
+        """
         places = _places(index.chunks, self.prefix)
         self._require(places)
-        return [_place_hits(state, self.hits_of(state.query, places), places) for state in states]
+        return self._placed(states, [self.hits_of(state.query, places) for state in states], places)
+
+    def _placed(
+        self, states: Sequence[QueryState], hits_of_states: Sequence[Sequence[LiveHit]], places: HitMatcher
+    ) -> list[QueryState]:
+        """The states with their hits. Raises LiveError if none of several queries has a hit in the collection."""
+        states_after = [_place_hits(state, hits, places) for state, hits in zip(states, hits_of_states, strict=True)]
+        hits = [hit for hits_of_query in hits_of_states for hit in hits_of_query]
+        if len(states) > 1 and hits and not any(len(state.fused or ()) for state in states_after):
+            theirs, ours = ", ".join(hit.document or hit.text[:40] for hit in hits[:2]), ", ".join(places.docnos[:2])
+            raise LiveError(
+                f"{self.name} returned no document of the collection: it names {theirs}, the collection {ours}; "
+                f"{self.remedy}"
+            )
+        return states_after
 
     def _require(self, places: HitMatcher) -> None:
         """Raise LiveError when nothing of what it may return is in the collection; looked at once."""
@@ -152,6 +171,7 @@ class LivePython(ExternalSearch):
 
     in_process: ClassVar[bool] = True
     place: ClassVar[str] = "retriever"
+    remedy: ClassVar[str] = "return the ids of the collection, or texts"
 
     @property
     def name(self) -> str:
@@ -185,14 +205,7 @@ class LivePython(ExternalSearch):
         """Ask for the hits of all states. Raises LiveError if none of several queries has a hit in the collection."""
         places = _places(index.chunks, self.prefix)
         hits_of_states = self._hits_of_all([state.query for state in states], places)
-        states_after = [_place_hits(state, hits, places) for state, hits in zip(states, hits_of_states, strict=True)]
-        hits = [hit for hits_of_query in hits_of_states for hit in hits_of_query]
-        if len(states) > 1 and hits and not any(len(state.fused or ()) for state in states_after):
-            theirs, ours = ", ".join(hit.document or hit.text[:40] for hit in hits[:2]), ", ".join(places.docnos[:2])
-            raise LiveError(
-                f"{self.name} returned no document of the collection: it names {theirs}, the collection {ours}; return "
-                "the ids of the collection, or texts"
-            )
+        states_after = self._placed(states, hits_of_states, places)
         return [
             state.with_note(REPEATED)
             if len({h.document for h in hits if not h.text}) < sum(not h.text for h in hits)

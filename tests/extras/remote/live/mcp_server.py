@@ -13,7 +13,7 @@ def search(query: str, limit: int = 5) -> dict[str, list[dict[str, str]]]:
     """Three notes, whatever is asked."""
     if query == "fail":
         raise ToolError("no such index")
-    names = ["guides/schedules.md", "elsewhere/unknown.md", "index.md"]
+    names = ["guides/schedules.md", "elsewhere/unknown.md", "backup.md"]
     return {"notes": [{"file": name, "asked": query} for name in names[:limit]]}
 
 
