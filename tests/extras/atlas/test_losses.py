@@ -40,3 +40,17 @@ def test_diagnose_shows_pollution(benchmark_small: Benchmark, workplace, capsys)
     values = json.loads(capsys.readouterr().out)
     assert [row["arm"] for row in values["contexts"]] == ["few"]
     assert {row["by"] for row in values["polluters"]} == {"folder", "type"}
+
+
+def test_diagnose_finds_a_query_by_its_text(benchmark_small: Benchmark, workplace, capsys) -> None:
+    around = [f"paths.results={workplace}", "tracking.enabled=false", "latency.enabled=false", "split=all"]
+    folder = str(Experiment.arms({"plain": ["exp=baseline", *around]}, benchmark_small).run().folder)
+    topic = benchmark_small.with_answer(benchmark_small.topics)[0]
+    capsys.readouterr()
+    found = []
+    for query in (topic.qid, f" {topic.text.upper()} "):
+        assert cli.main(["diagnose", folder, "--query", query, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1] and {row["qid"] for row in found[0]} == {topic.qid}
+    assert cli.main(["diagnose", folder, "--query", "no such text"]) == 2
+    assert "'no such text' is neither the id nor the text of a query" in capsys.readouterr().err

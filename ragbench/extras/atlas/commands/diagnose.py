@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   ragbench diagnose                                     the newest run
   ragbench diagnose @2 --arms baseline,all              the previous run
   ragbench diagnose --query gate-07 --arms baseline,all
+  ragbench diagnose --query "how do I rotate a key"
 """
 
 
@@ -32,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, arms and query."""
     parser.add_argument("--arms", metavar="ARM,ARM", help="comma-separated arms (default: all of the run)")
     parser.add_argument(
-        "--query", metavar="QID", help="show one query, with one row for each relevant section or document"
+        "--query",
+        metavar="QID|TEXT",
+        help="show one query, by its id or its text, with one row for each relevant section or document",
     )
     console.add_runs(parser, "?")
     console.add_output(parser)
@@ -57,7 +60,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise ResultsError(f"{folder} has no diagnosis: none of its topics has a relevant judgment")
     unit = diagnosis.unit(fates)
     if arguments.query:
-        fates, tokens = (frame[frame["qid"] == arguments.query] for frame in (fates, tokens))
+        qid = _qid(loaded, arguments.query)
+        fates, tokens = (frame[frame["qid"] == qid] for frame in (fates, tokens))
         if fates.empty:
             raise ResultsError(f"query '{arguments.query}' has no relevant {unit.removesuffix('s')} in {folder}")
         if arguments.json:
@@ -75,6 +79,18 @@ def main(arguments: argparse.Namespace) -> int:
         console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
     tables.show_contexts(loaded, tokens)
     return 0
+
+
+def _qid(loaded: Measurements, query: str) -> str:
+    """The id of the query with this id, or this text. Raises ResultsError if the run has none, or several."""
+    topics = loaded.topics
+    same = topics["text"].str.strip().str.casefold() == query.strip().casefold()
+    found = [query] if (topics["qid"] == query).any() else topics.loc[same, "qid"].tolist()
+    if len(found) != 1:
+        example = f"{loaded.folder} has {counted(len(topics), 'query')}, such as {topics['qid'].iloc[0]}"
+        several = f"is the text of several queries ({', '.join(found)}): specify one by its id"
+        raise ResultsError(f"'{query}' {several if found else f'is neither the id nor the text of a query: {example}'}")
+    return str(found[0])
 
 
 def _decisions(loaded: Measurements, arms: Sequence[str]) -> Iterator[str]:
