@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ragbench.results.measurements import Measurements
+    from ragbench.results.verdicts import Prediction
 
 _SHOWN = 4
 _LABEL = 10
@@ -96,11 +98,10 @@ def _pair(results: Measurements) -> list[str]:
     early = "preliminary " if results.preliminary else ""
     lines += _wrapped(f"{'verdict':<{_LABEL}}{early}{row['verdict']}: {_sentence(results, row, busy)}", _LABEL)
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
-        lines += [
-            f"{'predicted':<{_LABEL}}{with_interval(prediction.effect, prediction.low, prediction.high)} "
-            f"from other collections, P(gain): {probability(prediction.better)}"
-            for prediction in verdicts.predictions_of_run(results, [arm])
-        ]
+        for prediction in verdicts.predictions_of_run(results, [arm]):
+            effect = with_interval(prediction.effect, prediction.low, prediction.high)
+            chance = f"P(gain): {probability(prediction.better)}"
+            lines += [f"{'predicted':<{_LABEL}}{effect} from other collections, {chance}", *_anyway(prediction)]
     return [*lines, *leak_lines(results), *label_lines(results)]
 
 
@@ -253,23 +254,26 @@ def _wrapped(text: str, indent: int = 2) -> list[str]:
 
 
 def expected_lines(results: Measurements) -> list[str]:
-    """`expected_sentences` as lines of the screen."""
-    return [line for sentence in expected_sentences(results) for line in _wrapped(sentence)]
+    """What other collections let expect of the arms that few topics leave open; a command has its own line to copy."""
+    return [
+        line for prediction in _expected(results) for line in [*_wrapped(prediction.sentence), *_anyway(prediction)]
+    ]
 
 
-def expected_sentences(results: Measurements) -> list[str]:
-    """What other collections let expect of the arms that few topics leave open; empty where nothing is known."""
+def _anyway(prediction: Prediction) -> list[str]:
+    """The command that exports an arm without a verdict, if its prediction suffices."""
+    arm = shlex.quote(f"@1/{prediction.arm}")
+    return [f"to export it anyway: ragbench export {arm} --accept-predicted"] if prediction.suffices else []
+
+
+def _expected(results: Measurements) -> Sequence[Prediction]:
+    """The predictions for the arms that few topics leave open; empty where nothing is known."""
     frame = evidence.effects(results)
     if not len(frame) or int(results.record["topics"]) >= minimums.WITHOUT_PRIOR:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
-    advice = verdicts.predictions_of_run(results, unsure)
-    return [
-        prediction.sentence
-        + ("; to export it anyway: ragbench export --accept-predicted" if prediction.suffices else "")
-        for prediction in advice
-    ]
+    return verdicts.predictions_of_run(results, unsure)
 
 
 def _levels(results: Measurements) -> list[str]:

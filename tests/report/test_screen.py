@@ -118,7 +118,7 @@ def rows(finished: Measurements, capsys: pytest.CaptureFixture[str]) -> dict[str
     for line in lines[2:]:
         name = line[:10].strip() or name
         made[name] = f"{made[name]} {line[10:]}" if name in made else line[10:]
-    assert list(made)[:3] == ["quality", "latency", "verdict"] and len(made) <= 4
+    assert list(made)[:3] == ["quality", "latency", "verdict"] and len(made) <= 5
     return made
 
 
@@ -193,7 +193,9 @@ def test_screen_shows_a_prediction_in_one_line(
     known = Prediction("new", "base", 30, 0.071, 0.032, 0.109, 0.996, "10 other collections")
     monkeypatch.setattr(screen.verdicts, "predictions_of_run", lambda results, arms: [known])
     actual = measurements.load(write_results(tmp_path / "run", {"base": LOW, "new": [*LOW[:-1], 0.6]}))
-    assert rows(actual, capsys)["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain): > 0.99"
+    message = rows(actual, capsys)
+    assert message["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain): > 0.99"
+    assert message["to export"] == "it anyway: ragbench export @1/new --accept-predicted"
 
 
 def test_screen_one_arm_names_no_comparison(write_results, tmp_path: Path) -> None:

@@ -30,16 +30,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_run_with_few_queries_prints_a_prediction(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = measurements.load(store.latest(results))
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
-    (sentence,) = screen.expected_sentences(run)
+    lines = screen.expected_lines(run)
+    sentence = " ".join(line.strip() for line in lines[:-1])
     known = "prediction from 12 other collections (none of them with user queries) and your 4 queries: "
     assert sentence.startswith(known + "dedup beats plain with probability")
-    assert sentence.endswith(
-        " nDCG@10 on all kinds of queries); to export it anyway: ragbench export --accept-predicted"
-    )
+    assert sentence.endswith(" nDCG@10 on all kinds of queries)")
+    assert lines[-1] == "to export it anyway: ragbench export @1/dedup --accept-predicted"
     monkeypatch.setattr(Atlas, "load", lambda: made([-0.05] * 12))
-    assert "export it anyway" not in screen.expected_sentences(run)[0]
+    assert "export it anyway" not in "".join(screen.expected_lines(run))
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
-    assert screen.expected_sentences(run) == []
+    assert screen.expected_lines(run) == []
 
 
 def test_decided_arm_has_no_prediction(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_decided_arm_has_no_prediction(results: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
     effects = evidence.effects(run)
     monkeypatch.setattr(evidence, "effects", lambda results: effects.assign(verdict="adopt"))
-    assert screen.expected_sentences(run) == []
+    assert screen.expected_lines(run) == []
 
 
 def test_init_prints_a_prediction(
