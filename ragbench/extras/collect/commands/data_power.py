@@ -38,11 +38,18 @@ def main(arguments: argparse.Namespace) -> int:
         for split in splits:
             difference = values[arm, split] - values[second, split]
             sd = float(difference.std(ddof=1))
-            rows.append((split, arm, second, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
+            detectable = minimum_detectable_effect(sd, len(difference)) if sd > 0 else float("nan")
+            rows.append((split, arm, second, len(difference), sd, detectable))
     table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
     if arguments.json:
         console.print_json(table)
         return 0
     table.columns = ["split", "arm", "compared with", "queries", "SD of differences", f"MDE in {PRIMARY}"]
+    if not rows:
+        print("a run of one arm has no differences: run two, such as ragbench run -m exp=baseline,recommended")
+        return 0
     console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
+    if table[f"MDE in {PRIMARY}"].isna().any():
+        print("without an MDE, no query differs between the two arms: compare arms whose results differ")
+    print("half of an MDE needs four times as many queries")
     return 0
