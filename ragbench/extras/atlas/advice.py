@@ -122,6 +122,11 @@ def _key(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
 
 
+def _more_queries(results: Measurements) -> str:
+    """The command that makes more queries; synthetic ones were made from all pages already."""
+    return "ragbench topics from-log searches.jsonl" if results.topics_origin else "ragbench topics derive"
+
+
 def _measuring(run: AdvisedArm) -> Iterator[Lever]:
     """Levers on the benchmark, where it cannot show a gain."""
     if arms.disturbed(run.results.record):
@@ -136,7 +141,7 @@ def _measuring(run: AdvisedArm) -> Iterator[Lever]:
             "add queries",
             f"{run.topics} queries have a relevant document; below {minimums.FOR_ADVICE} only large effects show",
             None,
-            ("ragbench topics derive", f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
+            (_more_queries(run.results), f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
     judged = run.results.values(run.arm, evidence.JUDGED)
     # Topics with one relevant document each, such as known items, have no other judgments: nothing is missing.
