@@ -340,7 +340,10 @@ def _in_batch(program: Sequence[str], cases: Sequence[Case], depth: int) -> dict
         for number, case in enumerate(cases, start=1)
     ]
     client = RateLimitedClient(f"the program {program[0]}", asking_program(program, _TIMEOUT_S * len(cases)), 1.0, 0)
-    printed = client("\n".join(json.dumps(line) for line in lines), depth)
+    try:
+        printed = client("\n".join(json.dumps(line) for line in lines), depth)
+    except LiveError as error:
+        raise LiveError(f"{error}; if it takes a query as an argument, add {{query}} to --search") from None
     rows = printed if isinstance(printed, list) else [printed]
     by_id = {str(row.get("id")): row for row in rows if isinstance(row, Mapping)}
     missing = [line["query"] for line in lines if str(line["id"]) not in by_id]

@@ -244,6 +244,12 @@ def test_golden_gate_does_not_count_a_small_shift() -> None:
     assert outcome.failures == []
 
 
+def test_golden_program_that_takes_an_argument_needs_a_place_for_it(golden: Path, capsys) -> None:
+    search = shlex.join([sys.executable, "-c", "import sys; print(sys.argv[1])"])
+    assert cli.main(["gate", "--golden", str(golden), "--search", search, "--write-baseline"]) == 2
+    assert "if it takes a query as an argument, add {query} to --search" in capsys.readouterr().err
+
+
 def test_golden_gate_imports_no_models(golden: Path) -> None:
     heavy = ("pandas", "mlflow", "jnius", "onnxruntime", "faiss", "hydra", "pyarrow")
     search = shlex.join([sys.executable, "batch.py", "[]"])
