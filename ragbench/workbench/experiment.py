@@ -401,10 +401,10 @@ def names_split(settings: Sequence[Settings]) -> bool:
 
 def _exploring_sentence(benchmark: Benchmark, split: str) -> str:
     if split == TRAIN:
-        return "exploring on the train topics: confirm what you choose with split=test, once"
+        return "exploring on the train queries: confirm what you choose with split=test, once"
     return (
-        f"'{benchmark.name}' has {len(benchmark.topics)} topics, too few for test topics: all are measured, so confirm "
-        "what you choose on other topics"
+        f"'{benchmark.name}' has {len(benchmark.topics)} queries, too few for a test split: all are measured, so "
+        "confirm what you choose on other queries"
     )
 
 

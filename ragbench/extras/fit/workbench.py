@@ -77,7 +77,7 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
         confirm.check(base, whole)
     else:
         _LOG.info(
-            f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge"
+            f"'{whole.name}' has {len(whole.topics)} queries, too few for a test split: nested folds over all judge"
         )
     tuned = search.tune(base, rules, train, held_out_topics=held_out)
     confirmation = None

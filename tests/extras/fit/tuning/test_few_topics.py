@@ -40,7 +40,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.slow
 def test_nested_folds_judge(words: list[str], caplog) -> None:
     tuning = ragbench.tune(*words)
-    assert any("has 8 topics, too few for test topics" in sentence for sentence in caplog.messages)
+    assert any("has 8 queries, too few for a test split" in sentence for sentence in caplog.messages)
     assert len(tuning.folds) == 4  # two folds, twice
     assert len(tuning.tuned.pairs()) == 8  # every topic was held out, in both repeats
     assert tuning.confirmation is None
