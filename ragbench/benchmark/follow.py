@@ -51,7 +51,7 @@ class Followed:
     """What became of a judged document or section.
 
     `targets` has where it is now: itself, another one, the parts of a split, none if it is gone. `confidence` is
-    between 0 and 1; `doubtful` ones are left out of repaired judgments. `reason` says by what it was found.
+    between 0 and 1; repaired judgments omit `doubtful` ones. `reason` is the evidence for it, in words.
     """
 
     target: str
