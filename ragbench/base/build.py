@@ -62,7 +62,8 @@ def _class_named(path: str, label: str) -> type:
     try:
         cls = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError):
-        raise ConfigError(f"{label} names {path}, which cannot be imported") from None
+        remedy = "correct it, or repeat the run if an earlier version wrote it"
+        raise ConfigError(f"{label} names {path}, which cannot be imported: {remedy}") from None
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
         raise ConfigError(f"{label} names {path}, which is not a dataclass")
     return cls
