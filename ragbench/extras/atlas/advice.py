@@ -197,9 +197,10 @@ def _ranking(run: AdvisedArm) -> Iterator[Lever]:
                 (run.command("fit ranker"),),
             )
         if config.get("fuse") and sum(bool(config.get(source)) for source in _FUSED) > 1:
+            few = f"; with {run.topics} queries expect a small gain at most" if run.topics < minimums.FOR_ADVICE else ""
             yield Lever(
                 "tune the fusion",
-                f"{why}; {run.share(diagnosis.FUSED_OUT):.0%} were lost in fusion",
+                f"{why}; {run.share(diagnosis.FUSED_OUT):.0%} were lost in fusion{few}",
                 low,
                 (run.command("tune", "tune=[fuse]"),),
             )
