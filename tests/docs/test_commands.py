@@ -148,7 +148,8 @@ def _write_queries(root: Path) -> None:
     lines = []
     for index, document in enumerate(documents):
         for number, (start, split) in enumerate(kinds, start=index * 4):
-            qid, text = f"gate-{number:02}", f"{start} {document.title} {number}"
+            text = "how do I rotate a key" if number == 7 else f"{start} {document.title} {number}"
+            qid = f"gate-{number:02}"
             rows.append((qid, text, document.docno, split))
             anchor = f"#{document.sections[-1].anchor}" if number % 2 else ""
             lines.append(f"{qid},{text},{document.docno}.md{anchor},{split}")
