@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -60,9 +61,9 @@ class _Session:
             raise RequestFailed(f"no connection ({_reason(error)})") from None
 
     async def _hold(self, server: str | Sequence[str], timeout_s: float, opened: Future[Client]) -> None:
-        from mcp import Client, StdioServerParameters
+        from mcp import Client
 
-        target = server if isinstance(server, str) else StdioServerParameters(command=server[0], args=list(server[1:]))
+        target = server if isinstance(server, str) else _started(server)
         try:
             async with Client(target, read_timeout_seconds=timeout_s) as client:
                 opened.set_result(client)
@@ -88,6 +89,15 @@ class _Session:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_CLOSING_S)
             self._loop.close()
+
+
+def _started(program: Sequence[str]) -> Any:
+    """A program as a server, whose messages go to the error stream of this process: a notebook's has no file."""
+    from mcp import StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    parameters = StdioServerParameters(command=program[0], args=list(program[1:]))
+    return stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr)
 
 
 def _value(result: CallToolResult) -> Any:
