@@ -221,3 +221,13 @@ def test_benchmark_and_pipeline_know_a_live_search(arm) -> None:
     assert live.pipeline.live and [name for name, _ in live.pipeline] == ["live"]
     assert not arm("y").pipeline.live
     assert isinstance(load(live.config), Benchmark)
+
+
+def test_live_search_of_other_names_is_refused_and_found_with_their_prefix(arm, server) -> None:
+    names = {query: f"notes/{docno}" for query, docno in QUESTIONS}
+    server.answer = lambda path, parameters, body: {"hits": [{"path": names[parameters["q"]]}]}
+    words = ("live=http", f"live.url={server.url}/?q={{query}}", "live.hits=hits", "live.document=path", *FAST)
+    with pytest.raises(LiveError, match=r"it names notes/.*, the collection .*live\.prefix"):
+        measured(arm("theirs", *words))
+    found = measured(arm("theirs", *words, "live.prefix=notes"))
+    assert found.values("theirs", "RR").eq(1.0).all()
