@@ -158,7 +158,7 @@ def test_settings_are_not_read_after_the_plan() -> None:
 
 
 def test_settings_are_read_by_their_types_outside_config() -> None:
-    """`settings.config["seed"]` outside `config` is a key that nobody knows to be read: Settings has members for it."""
+    """`settings.config["seed"]` outside `config` is a key whose readers are unknown: Settings has members for it."""
     raw = re.compile(r"\b(settings|base|arm|shared)(\[0\])?\.config\[")
     outside = [path for path in modules() if room_of(path) != "config"]
     assert not [shown(path) for path in outside if raw.search(path.read_text(encoding="utf-8"))]

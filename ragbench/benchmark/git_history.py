@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,15 +112,14 @@ class History:
     def texts(self, places: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, bytes]]:
         """Path and content of (commit, path below the folder), by docno; those that git does not have are missing."""
         asked = "".join(f"{commit}:{self.prefix}{path}\n" for commit, path in places.values())
-        printed = _printed(self.top, ("cat-file", "--batch"), asked.encode())
+        printed = io.BytesIO(_printed(self.top, ("cat-file", "--batch"), asked.encode()))
         texts = {}
         for docno, (_, path) in places.items():
-            header, _, printed = printed.partition(b"\n")
+            header = printed.readline().rstrip()
             if header.endswith(b" missing"):
                 continue
-            size = int(header.rpartition(b" ")[2])
-            texts[docno] = path, printed[:size]
-            printed = printed[size + 1 :]
+            texts[docno] = path, printed.read(int(header.rpartition(b" ")[2]))
+            printed.readline()  # the line break after a content
         return texts
 
     def _git(self, *arguments: str) -> str:

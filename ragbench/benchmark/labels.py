@@ -13,7 +13,7 @@ class LabelHealth:
 
     `stand`: the judged text is where it was, edited lightly at most. `moved`: it is elsewhere now, and known where.
     `doubtful`: it changed or moved, and too little shows what the judgment is worth now. `gone`: no document has it.
-    Doubtful and gone judgments take no part in measures.
+    A run scores judgments as they are written; repaired files omit doubtful and gone ones.
     """
 
     stand: int = 0

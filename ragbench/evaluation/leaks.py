@@ -21,11 +21,12 @@ def evaluate(states: Sequence[QueryState], run: Run, index: Index) -> pd.DataFra
     """
     import pandas as pd
 
+    filtered = [
+        (state.query.qid, state.filters) for state in states if state.query.filter and state.filters is not None
+    ]
+    numbers = {docno: number for number, docno in enumerate(index.chunks.docnos)} if filtered else {}
     rows = []
-    for state in states:
-        if state.query.filter and state.filters is not None:
-            passing = dict(zip(index.chunks.docnos, index.passing(state.filters).tolist(), strict=True))
-            hits = run[state.query.qid][:DEPTH]
-            leaked = sum(not passing.get(docno, True) for docno, _ in hits)
-            rows.append((state.query.qid, DOCUMENT, LEAKS, float(leaked)))
+    for qid, filters in filtered:
+        found = [numbers[docno] for docno, _ in run[qid][:DEPTH] if docno in numbers]
+        rows.append((qid, DOCUMENT, LEAKS, float((~index.passing(filters)[found]).sum())))
     return pd.DataFrame(rows, columns=["qid", "level", "measure", "value"])

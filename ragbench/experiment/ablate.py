@@ -308,9 +308,10 @@ def plan(
     """
     candidates, basics = dict(candidates or {}), base.basics
     factors = basics.factors or ([] if candidates else _default_factors(base, basics.design))
+    known = _on_off_switches()
     for factor in factors:
-        if factor not in (switches := _on_off_switches()):
-            raise ConfigError(f"factor '{factor}' is not a switch; switches: {', '.join(switches)}")
+        if factor not in known:
+            raise ConfigError(f"factor '{factor}' is not a switch; switches: {', '.join(known)}")
     if alias := next((name for name in candidates if base.has(name)), None):
         raise ConfigError(f"--arm {alias} has the name of a key of the configuration: give it another name")
     switches, notes = [str(factor) for factor in factors], []

@@ -45,10 +45,14 @@ def _answers(arm: MeasuredArm, texts: Mapping[str, str]) -> tuple[Answers, Mappi
         return {}, {}
     found = {qid: [name for name, _ in ranked[:DEPTH]] for qid, ranked in read_run(run).items()}
     labels, names = arm.results.labels, arm.results.file_names
-    followed = labels.document_qrels() if labels else None  # where the judged pages are now
-    judged = read_judgments(qrels)
-    if followed is not None:
-        judged = {qid: {names.get(name, name): grade for name, grade in of.items()} for qid, of in followed.items()}
+    judged = (
+        read_judgments(qrels)
+        if labels is None  # else where the judged pages are now
+        else {
+            qid: {names.get(name, name): grade for name, grade in of.items()}
+            for qid, of in labels.document_qrels().items()
+        }
+    )
     answers, hits = {}, {}
     for qid, text in texts.items():
         listed, query = found.get(qid, []), text or qid

@@ -3,7 +3,7 @@
     python -m research.bench.trend --simulations 200
 
 A query's best page is at rank 2^x, with x normal (mean 0.9, deviation 2), and its value is nDCG@10. Noise: every night
-adds a normal shift to each x, anew. Changes: from a night on, x is nearer or farther by a normal shift that stays, as
+adds another normal shift to each x. Changes: from a night on, x is nearer or farther by a normal shift that stays, as
 of a harmless change of the code, while the distribution of x stays the same. Drops stay, too: queries that are lost, or
 ranks that grow by a factor, so that the mean over all queries is 0.05 lower. The queries are a sample, so that the drop
 in a series is not exactly 0.05.

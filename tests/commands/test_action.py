@@ -248,4 +248,4 @@ def test_action_is_pinned_and_gives_no_token_to_the_search() -> None:
     named = set(re.findall(r"inputs\.(\w+)", (ROOT / "action.yml").read_text(encoding="utf-8")))
     assert named == set(ACTION["inputs"])
     scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
-    assert not any("${{" in script for script in scripts)  # an input is no code
+    assert not any("${{" in script for script in scripts)  # an input is not code

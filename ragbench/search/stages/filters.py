@@ -121,7 +121,8 @@ def filters_of(conditions: Mapping[str, Any]) -> FilterDocuments:
 
     A single value may stand for a list. Raises ConfigError for a value that cannot be used.
     """
-    defaults = {field.name: getattr(FilterDocuments(), field.name) for field in fields(FilterDocuments)}
+    none = FilterDocuments()
+    defaults = {field.name: getattr(none, field.name) for field in fields(none)}
     listed = {
         name: (value,) if defaults.get(name) == () and not isinstance(value, (list, tuple)) else value
         for name, value in conditions.items()

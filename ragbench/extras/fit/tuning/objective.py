@@ -134,9 +134,10 @@ class TrainingValues:
 
     def __call__(self, values: Values) -> PerQuery:
         """Every measure for every training query it applies to."""
-        if not self.knows(values):
+        key = self.identity(values)
+        if key not in self._seen:
             self.keep(values, self._session.outcome(self.arm(values)))
-        return self._seen[self.identity(values)]
+        return self._seen[key]
 
     def knows(self, values: Values) -> bool:
         """Whether these values, or others that give the same pipeline, were measured before."""
