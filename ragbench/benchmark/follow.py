@@ -12,7 +12,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from ragbench.base.types import Document
@@ -97,6 +97,9 @@ class LabelFollower:
     def __init__(self, earlier: Earlier, documents: Sequence[Document], thresholds: Thresholds | None = None) -> None:
         self._earlier, self._limits = earlier, thresholds or Thresholds()
         self._documents = {document.docno: document for document in documents}
+        self._page = cache(self._followed_page)
+        self._old_runs = cache(lambda docno: runs_of(earlier.documents[docno].text))
+        self._section_runs = cache(self._new_section_runs)
 
     def follow(self, target: str) -> Followed:
         """What became of `docno` or `docno#anchor`."""
@@ -108,30 +111,21 @@ class LabelFollower:
     def _known(self) -> Collection[str]:
         return {*self._documents, *self._earlier.documents, *self._earlier.renames}
 
-    def _page(self, docno: str) -> Followed:
-        if docno not in self._pages:
-            self._pages[docno] = self._followed_page(docno)
-        return self._pages[docno]
-
-    @cached_property
-    def _pages(self) -> dict[str, Followed]:
-        return {}
-
     def _followed_page(self, docno: str) -> Followed:
         old, new = self._earlier.documents.get(docno), self._documents.get(docno)
         if new is not None and (old is None or old.text == new.text):
             return Followed(docno, "stands", (docno,), 1.0, "same name" if old is None else "same text")
         if new is not None and old is not None:
-            return self._edited_page(docno, old)
+            return self._edited_page(docno)
         return self._declared(docno) or self._renamed(docno, old) or self._found(docno, old)
 
-    def _edited_page(self, docno: str, old: Document) -> Followed:
+    def _edited_page(self, docno: str) -> Followed:
         """A page whose name exists and whose text changed: it stands unless its text went elsewhere."""
-        shares = self._shares(runs_of(old.text))
+        shares = self._shares(self._old_runs(docno))
         kept = shares.get(docno, 0.0)
         best, share = max(shares.items(), key=lambda item: item[1], default=(docno, 0.0))
         reason = f"{kept:.0%} of its text is left"
-        if kept >= self._limits.kept or len(runs_of(old.text)) < _SHORT:
+        if kept >= self._limits.kept or len(self._old_runs(docno)) < _SHORT:
             return Followed(docno, "edited", (docno,), max(kept, 0.5), reason)
         if share >= self._limits.found + self._limits.lead and best != docno:
             return Followed(docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {best}", doubtful=True)
@@ -157,7 +151,7 @@ class LabelFollower:
         new = self._earlier.renames.get(docno)
         if new not in self._documents or new is None:
             return None
-        shares = self._shares(runs_of(old.text)) if old is not None else {new: 1.0}
+        shares = self._shares(self._old_runs(docno)) if old is not None else {new: 1.0}
         share, best = shares.get(new, 0.0), max(shares.values(), default=0.0)
         doubtful = share < self._limits.trace or best - share > self._limits.found
         confidence = 0.5 if doubtful else 0.9 + share / 10
@@ -167,7 +161,7 @@ class LabelFollower:
         """By the text alone."""
         if old is None:
             return Followed(docno, "gone", (), 1.0, "no document has its name, and its earlier text is not known")
-        limits, runs = self._limits, runs_of(old.text)
+        limits, runs = self._limits, self._old_runs(docno)
         shares = self._shares(runs)
         ranked = sorted(shares, key=lambda name: (-shares[name] - self._likeness(old, name), name))
         if not ranked or shares[ranked[0]] < limits.trace or len(runs) < _SHORT:
@@ -175,9 +169,9 @@ class LabelFollower:
         best, others = ranked[0], ranked[1:]
         share, named = shares[best], self._likeness(old, best)
         second = max((shares[name] + self._likeness(old, name) for name in others), default=0.0)
-        sure = share >= (limits.named if named else limits.found) and share + named - second >= limits.lead
+        clear = share >= (limits.named if named else limits.found) and share + named - second >= limits.lead
         reason = f"{share:.0%} of its text is in {best}"
-        if sure:
+        if clear:
             return Followed(docno, self._kind(docno, best), (best,), share, reason)
         parts = tuple(name for name in ranked if shares[name] >= limits.part)
         if len(parts) > 1 and share < limits.found:
@@ -195,16 +189,16 @@ class LabelFollower:
         ]
         if len(alike) != 1:
             return None
-        short = len(runs_of(old.text)) < _SHORT and len(self._new_runs[alike[0]]) < 2 * _SHORT
+        short = len(self._old_runs(old.docno)) < _SHORT and len(self._new_runs[alike[0]]) < 2 * _SHORT
         return Followed(
             old.docno, "moved", (alike[0],), 0.8 if short else 0.3, "same title and file name, other text", not short
         )
 
     def _kind(self, docno: str, new: str) -> Outcome:
         """`merged` into a page that has mostly other text, else `moved`."""
-        old = self._earlier.documents.get(docno)
-        much_larger = old is not None and len(self._new_runs[new]) > 2 * max(1, len(runs_of(old.text)))
-        return "merged" if much_larger else "moved"
+        if docno not in self._earlier.documents:
+            return "moved"
+        return "merged" if len(self._new_runs[new]) > 2 * max(1, len(self._old_runs(docno))) else "moved"
 
     def _likeness(self, old: Document, docno: str) -> float:
         """A bonus for an equal file name and an equal title."""
@@ -224,9 +218,9 @@ class LabelFollower:
             if same is not None and (text is None or text == same):
                 outcome: Outcome = "stands" if new == docno else page.outcome
                 return Followed(target, outcome, (f"{new}#{anchor}",), page.confidence, page.reason)
-            if same is not None and text is not None and self._kept(text, same) >= self._limits.kept:
+            if same is not None and text is not None and (kept := _kept(text, same)) >= self._limits.kept:
                 outcome = "edited" if new == docno else page.outcome
-                return Followed(target, outcome, (f"{new}#{anchor}",), self._kept(text, same), "edited")
+                return Followed(target, outcome, (f"{new}#{anchor}",), kept, "edited")
         if text is None:
             found = (f"{docno}#{anchor}",) if docno in self._documents and old is None else ()
             return (
@@ -235,10 +229,6 @@ class LabelFollower:
                 else Followed(target, "stands", found, 1.0, "same name")
             )
         return self._found_section(target, text, page)
-
-    def _kept(self, old: str, new: str) -> float:
-        runs = runs_of(old)
-        return len(runs & runs_of(new)) / max(1, len(runs))
 
     def _found_section(self, target: str, text: str, page: Followed) -> Followed:
         """A section by its text, in the pages of its page first."""
@@ -255,18 +245,12 @@ class LabelFollower:
         second = max((value for name, value in named.items() if name != best), default=0.0)
         if share < self._limits.trace or (len(runs) < _SHORT and _heading(best) != heading):
             return Followed(target, "gone", (), 1.0 - share, "no section has its text")
-        sure = share >= self._limits.found and named[best] - second >= self._limits.lead
-        return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {best}", not sure)
+        clear = share >= self._limits.found and named[best] - second >= self._limits.lead
+        return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {best}", not clear)
 
-    def _section_runs(self, docno: str) -> Mapping[str, frozenset[int]]:
-        if docno not in self._sections_read:
-            texts = _texts(self._documents[docno]) if docno in self._documents else {}
-            self._sections_read[docno] = {anchor: runs_of(text) for anchor, text in texts.items()}
-        return self._sections_read[docno]
-
-    @cached_property
-    def _sections_read(self) -> dict[str, dict[str, frozenset[int]]]:
-        return {}
+    def _new_section_runs(self, docno: str) -> Mapping[str, frozenset[int]]:
+        texts = _texts(self._documents[docno]) if docno in self._documents else {}
+        return {anchor: runs_of(text) for anchor, text in texts.items()}
 
     @cached_property
     def _new_runs(self) -> dict[str, frozenset[int]]:
@@ -286,6 +270,12 @@ class LabelFollower:
         telling = [run for run in runs if len(self._places.get(run, ())) < _COMMON]
         counts = Counter(docno for run in telling for docno in self._places.get(run, ()))
         return {docno: count / len(telling) for docno, count in counts.items()}
+
+
+def _kept(old: str, new: str) -> float:
+    """The share of the runs of a text that another has."""
+    runs = runs_of(old)
+    return len(runs & runs_of(new)) / max(1, len(runs))
 
 
 def _file_name(docno: str) -> str:

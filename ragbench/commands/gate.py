@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import console, registry
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError, RagbenchError, ResultsError
+from ragbench.base.files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,9 +138,9 @@ def main(arguments: argparse.Namespace) -> int:
         return _compare(arguments)
     except RagbenchError as error:
         if arguments.markdown:
-            from ragbench.export import gate_page
+            from ragbench.export.gate_page import refused
 
-            gate_page.write(Path(arguments.markdown), gate_page.refused(str(error)))
+            write_text(Path(arguments.markdown), refused(str(error)))
         raise
 
 
@@ -193,13 +194,13 @@ def _since(arguments: argparse.Namespace, limits: Limits, named: Sequence[str], 
 
 
 def _show(arguments: argparse.Namespace, limits: Limits, baseline: MeasuredArm, candidate: MeasuredArm) -> int:
-    from ragbench.export import gate_page, run_moves
+    from ragbench.export import run_moves
     from ragbench.export.gate import exit_code, gate, show
 
     checks = gate(baseline, candidate, limits)
     if arguments.markdown:
         text = run_moves.markdown(checks, exit_code(checks), baseline, candidate)
-        gate_page.write(Path(arguments.markdown), text)
+        write_text(Path(arguments.markdown), text)
     return show(checks, arguments.json)
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from ragbench.base.files import write_text
 from ragbench.base.formatting import counted
 from ragbench.evaluation.moves import Moved
 
@@ -46,11 +44,6 @@ def page(outcome: str, sections: Sequence[GateSection], advice: str) -> str:
 def refused(reason: str) -> str:
     """The markdown of a gate that could compare nothing."""
     return page("compared nothing", [GateSection("", facts=[escaped(reason)])], "Repair this, and run the gate again.")
-
-
-def write(path: Path, text: str) -> None:
-    """Write the page whole, or not at all."""
-    write_text(path, text)
 
 
 def _section(section: GateSection) -> str:

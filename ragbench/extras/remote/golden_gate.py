@@ -21,6 +21,7 @@ import numpy as np
 from ragbench.base import console
 from ragbench.base.bounds import Confidence, Natural, Validated, Weight, as_options
 from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
+from ragbench.base.files import write_text
 from ragbench.base.formatting import counted
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
@@ -155,7 +156,7 @@ def main(arguments: argparse.Namespace) -> int:
         outcome.leaks = asked[name][1]
     failed = any(outcome.failures for outcome in outcomes.values())
     if arguments.markdown:
-        gate_page.write(Path(arguments.markdown), markdown(outcomes, depth, golden, file))
+        write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file))
     if arguments.json:
         console.print_json({"passes": not failed, "cases": len(cases), "surfaces": outcomes})
     else:
