@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.git import GitError, git
 from ragbench.benchmark.follow import Earlier
 from ragbench.corpus.reader import docno_of, parse_document
 
@@ -39,7 +39,7 @@ class History:
         """The history of a folder; None if it is in no repository, or git is missing."""
         try:
             top, prefix = _run(folder, "rev-parse", "--show-toplevel", "--show-prefix").split("\n")[:2]
-        except (OSError, BenchmarkError):
+        except BenchmarkError:
             return None
         return History(Path(top), prefix)
 
@@ -58,7 +58,7 @@ class History:
             top = _run(file.parent, "rev-parse", "--show-toplevel").strip()
             commit, date = _run(file.parent, "log", "-1", "--format=%H %cI", "--", file.name).split()
             changed = _run(file.parent, "status", "--porcelain", "--", file.name).strip()
-        except (OSError, BenchmarkError, ValueError):
+        except (BenchmarkError, ValueError):
             return ""
         if changed:
             return ""
@@ -140,12 +140,9 @@ def _run(folder: Path, *arguments: str) -> str:
 
 
 def _printed(folder: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:
-    """What git prints. Raises BenchmarkError if it fails or takes longer than `_LIMIT_S`, OSError without git."""
-    command = ["git", "-C", str(folder), *arguments]
+    """What git prints. Raises BenchmarkError if it fails or takes longer than `_LIMIT_S`."""
     try:
-        return subprocess.run(command, input=given, capture_output=True, check=True, timeout=_LIMIT_S).stdout
-    except subprocess.TimeoutExpired:
-        reason = f"no answer within {_LIMIT_S:g} s"
-    except subprocess.CalledProcessError as error:
-        reason = error.stderr.decode("utf-8", "replace").strip().partition("\n")[0] or f"exit code {error.returncode}"
-    raise BenchmarkError(f"git cannot read the history of {folder} ({reason}): specify the earlier pages with --before")
+        return git(folder, *arguments, given=given, limit_s=_LIMIT_S)
+    except GitError as error:
+        reason = f"git cannot read the history of {folder} ({error})"
+        raise BenchmarkError(f"{reason}: specify the earlier pages with --before") from None

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.git import GitError, GitMissing, git
 from ragbench.base.locations import PROJECT_FILE
 
 _UNLESS_SAID = {"tracking.enabled": "false", "latency.enabled": "false"}
@@ -64,9 +65,10 @@ def _run(folder: Path, work: Path, name: str, words: Sequence[str], trust: bool)
 def _git(folder: Path, *words: str, check: bool = True) -> str:
     """The output of a command of Git in one line; "" for one that fails unchecked."""
     try:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
-    except OSError:
+        return git(folder, *words).decode("utf-8", "replace").strip()
+    except GitMissing:
         raise ConfigError("--base needs git on the PATH: install it") from None
-    if done.returncode and check:
-        raise ConfigError(f"git {words[0]} fails in {folder}: {(done.stderr.splitlines() or ['no message'])[0]}")
-    return "" if done.returncode else done.stdout.strip()
+    except GitError as error:
+        if check:
+            raise ConfigError(f"git {words[0]} fails in {folder}: {error}") from None
+        return ""

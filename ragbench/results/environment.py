@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from ragbench.base import locations
+from ragbench.base.git import GitError, git
 
 _PACKAGES = (
     "faiss-cpu",
@@ -52,15 +52,10 @@ def _git() -> dict[str, Any] | None:
     if root is None:
         return None
     try:
-        commit = _run(root, "rev-parse", "HEAD")
-        return {"commit": commit, "dirty": bool(_run(root, "status", "--porcelain"))}
-    except (OSError, subprocess.CalledProcessError):
+        commit = git(root, "rev-parse", "HEAD").decode().strip()
+        return {"commit": commit, "dirty": bool(git(root, "status", "--porcelain"))}
+    except GitError:
         return None
-
-
-def _run(root: Path, *arguments: str) -> str:
-    finished = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
-    return finished.stdout.strip()
 
 
 def _processor() -> str:
