@@ -1,0 +1,205 @@
+"""Notes, queries and runs as people write them, each by the command that a user types, with the right result."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ragbench
+from ragbench.commands.cli import main
+from ragbench.corpus.reader import read_vault
+from ragbench.index.chunking import HeaderChunker
+from ragbench.index.chunks import ChunkTable, build_chunks
+from ragbench.index.texts import PassageTemplate
+
+NOTES = {
+    "farm/hives.md": "# Hives\n\nA beekeeper opens them on warm days. See [honey](honey.md).\n\n## Frames\n\nTen.\n",
+    "farm/honey.md": "# Honey\n\nHoney is extracted in July.\n",
+    "farm/wax.md": "# Wax\n\nWax melts over water.\n",
+}
+DATA = ("data=vault", "data.corpus=notes")
+LEXICAL = (*DATA, "topics=derived", "exp=lexical_only")
+
+Write = Callable[[dict[str, str]], None]
+Call = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """A function that writes files below a folder, where commands then run; notes of a farm are there."""
+    monkeypatch.chdir(tmp_path)
+
+    def files(contents: dict[str, str]) -> None:
+        for name, text in contents.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(text, encoding="utf-8")
+
+    files({f"notes/{name}": text for name, text in NOTES.items()})
+    return files
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """A function that runs a command, which must succeed, and returns what it prints."""
+
+    def printed(*words: str) -> str:
+        capsys.readouterr()
+        code = main(list(words))
+        output = capsys.readouterr()
+        assert code == 0, output.err + output.out
+        return output.out
+
+    return printed
+
+
+def hits(call: Call, query: str, *more: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(call("search", query, *LEXICAL, "--json", *more))["hits"]
+    return found
+
+
+def check(call: Call, queries: str, *more: str) -> str:
+    """What `data check` prints of queries, in one line without the rules of its table."""
+    Path("queries.csv").write_text(queries, encoding="utf-8")
+    return re.sub(r"[\s│]+", " ", call("data", "check", *DATA, "data.queries=queries.csv", *more))
+
+
+def test_init_counts_pages_without_dependencies_and_build_output(write: Write, call: Call) -> None:
+    page = "# Hives\n\nCopy of a page.\n"
+    write({f"notes/{name}/hives.md": page for name in ("node_modules/bees", "vendor/bees", "dist", "old")})
+    write({"notes/package.json": "{}", "notes/.gitignore": "old/\n"})
+    output = " ".join(call("init", "notes", "--yes").split())
+    assert "3 documents" in output
+    assert all(named in output for named in ("node_modules/", "dist/", "old/"))
+    assert [hit["path"] for hit in hits(call, "hives")] == ["farm/hives.md"]
+
+
+def test_search_shows_title_and_tags_of_front_matter_in_toml_and_json(write: Write, call: Call) -> None:
+    toml = '+++\ntitle = "Swarm season"\ntags = ["spring"]\ndraft = false\n+++\n\nBees leave the hive in May.\n'
+    write(
+        {
+            "notes/a/swarm.md": toml,
+            "notes/a/queen.md": '{\n  "title": "Queens",\n  "tags": ["insect"]\n}\n\nOne rules.\n',
+        }
+    )
+    swarm, queen = hits(call, "leave in May")[0], hits(call, "rules")[0]
+    assert (swarm["title"], swarm["metadata"]["tags"]) == ("Swarm season", ["spring"])
+    assert swarm["text"].strip() == "Bees leave the hive in May."
+    assert (queen["title"], queen["metadata"]["tags"], queen["text"].strip()) == ("Queens", ["insect"], "One rules.")
+
+
+def test_search_and_quotes_find_decomposed_letters(write: Write, call: Call) -> None:
+    write({"notes/b/läuse.md": unicodedata.normalize("NFD", "# Schädlinge\n\nLäuse hört man nicht im Gehäuse.\n")})
+    for query in ("Läuse", unicodedata.normalize("NFD", "Gehäuse")):
+        assert [hit["rank"] for hit in hits(call, query)] == [1]
+    output = check(call, 'text,relevant\nwas hört man,"läuse.md ""Läuse hört man nicht"""\n')
+    assert "quote again" not in output and "unknown" not in output and "0 errors" in output
+
+
+def test_search_finds_no_comments(write: Write, call: Call) -> None:
+    text = "# Smoke\n\n<!-- drones were stolen -->\n\nSmoke calms bees.\n\n<!--\n## Secret\n-->\n\n%% stolen %%\n"
+    write({"notes/c/smoke.md": text})
+    assert hits(call, "stolen secret drones") == []
+    assert hits(call, "smoke calms")[0]["text"].split() == ["#", "Smoke", "Smoke", "calms", "bees."]
+
+
+def test_answers_are_found_by_file_names_of_any_ending(write: Write, call: Call) -> None:
+    write({"notes/d/start.mdx": "# Start\n\nWear gloves.\n", "notes/d/Stop.MDX": "# Stop\n\nClose the lid.\n"})
+    output = check(call, "text,relevant\nwear gloves,start.mdx\nclose the lid,Stop.MDX\nmelt wax,wax.md\n")
+    assert "3 of 3 answers were found" in output and "0 errors" in output
+
+
+def test_answers_are_found_by_anchors_of_the_site(write: Write, call: Call) -> None:
+    page = "# Seasons\n\n## Warm {#summer-months}\n\nx\n\n### Limits\n\nTen.\n\n## Cold\n\ny\n\n### Limits\n\nThree.\n"
+    write({"notes/e/seasons.md": page})
+    rows = "how many in winter,e/seasons.md#limits-1\nwarm,e/seasons.md#summer-months\nhow many,e/seasons.md#limits\n"
+    assert "3 of 3 answers were found" in check(call, f"text,relevant\n{rows}")
+    vault = ragbench.load_benchmark("vault", corpus="notes", queries="queries.csv")
+    judged = [next(iter(vault.section_qrels[topic.qid])) for topic in vault.topics]
+    assert judged == [
+        "e/seasons#seasons/cold/limits",
+        "e/seasons#seasons/warm",
+        "e/seasons#seasons/warm/limits",
+    ]
+
+
+def test_answers_are_found_by_urls(write: Write, call: Call) -> None:
+    rows = "a,https://bees.example.org/farm/hives/\nb,/farm/honey/\nc,farm/wax.html\nd,https://bees.example.org/farm/hives/#frames\n"
+    assert "4 of 4 answers were found" in check(call, f"text,relevant\n{rows}")
+    vault = ragbench.load_benchmark("vault", corpus="notes", queries="queries.csv")
+    judged = sorted(docno for grades in vault.document_qrels.values() for docno in grades)
+    assert judged == ["farm/hives", "farm/hives", "farm/honey", "farm/wax"]
+
+
+def test_evaluate_keeps_pairs_of_distances_in_order_and_names_growing_scores(caplog) -> None:
+    qrels = {"q1": {"hive": 1}, "q2": {"wax": 1}}
+    distances = {"q1": {"hive": 0.1, "wax": 0.4, "honey": 0.9}, "q2": {"wax": 0.2, "hive": 0.3}}
+    pairs = {qid: list(found.items()) for qid, found in distances.items()}
+    summary = ragbench.evaluate({"dict": distances, "pairs": pairs}, qrels, ["RR"]).summary()
+    assert summary["RR"].tolist() == pytest.approx([(1 / 3 + 1 / 2) / 2, 1.0])
+    assert "run 'dict': in 2 of 2 queries the scores grow" in caplog.text and "distances" in caplog.text
+
+
+def test_parts_of_a_long_table_show_its_header(write: Write, call: Call) -> None:
+    header = "| colony | weight in kg | honey in kg |\n| --- | --- | --- |\n"
+    rows = "".join(f"| colony-{n:03} | {n % 9 + 20} | {n % 7} |\n" for n in range(400))
+    write({"notes/f/colonies.md": f"# Colonies\n\n{header}{rows}"})
+    row = "| colony-387 | 20 | 2 |"
+    shown = next(hit["text"] for hit in hits(call, "weight of colony-387", "--top", "3") if row in hit["text"])
+    assert shown.startswith(header)
+    context = call("search", "weight of colony-387", *LEXICAL, "--top", "3", "--max-tokens", "3000")
+    passage = next(part for part in re.split(r"^\[\d+\] .*\n", context, flags=re.M) if row in part)
+    assert passage.startswith(header)
+    documents = read_vault(Path("notes")).documents
+    Path("chunks").mkdir()
+    build_chunks(Path("chunks"), documents, [HeaderChunker().chunk(document) for document in documents])
+    embedded = PassageTemplate().passages(ChunkTable(Path("chunks")))
+    assert all(header in passage for passage in embedded if "| colony-" in passage)
+
+
+def test_footnotes_of_one_word_are_no_links(write: Write, call: Call) -> None:
+    write({"notes/g/diary.md": "# Diary\n\nThe hive hums[^1] at noon[^2].\n\n[^1]: honey\n[^2]: never\n"})
+    call("init", "notes", "--yes")
+    vault = read_vault(Path("notes"))
+    assert {
+        document.docno: [link.target for link in document.links] for document in vault.documents if document.links
+    } == {"farm/hives": ["farm/honey"]}
+    assert vault.warnings == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("words", [("search", "stings", *LEXICAL), ("init", "notes", "--yes")], ids=["search", "init"])
+def test_commands_print_on_any_terminal(write: Write, words: tuple[str, ...], encoding: str) -> None:
+    write({"notes/h/🐝.md": "# 🐝 Bees “wild” ✓\n\nA bee stings → once.\n"})
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "ragbench", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    output = done.stdout.decode(encoding)
+    assert ("h/?.md" in output and "stings ? once" in output) if words[0] == "search" else "4 documents" in output
+
+
+def test_search_finds_pages_whose_headings_are_html(write: Write, call: Call) -> None:
+    page = '<h1 align="center">Bee bread</h1>\n\n<p align="center"><b>Food</b></p>\n\n<h2 id="pollen">Pollen</h2>\n'
+    write({"notes/i/bread.md": f"{page}\nIt is stored.\n\n<h2>Enzymes</h2>\n\nThey ferment it.\n"})
+    (hit, *_) = hits(call, "enzymes ferment")
+    assert hit["title"] == "Bee bread"
+    assert "## Pollen" in hit["text"] and "## Enzymes" in hit["text"] and "<" not in hit["text"]
+    rows = "what ferments,i/bread.md#enzymes\nwhere is it,i/bread.md#pollen\n"
+    assert "2 of 2 answers were found" in check(call, f"text,relevant\n{rows}")
+
+
+@pytest.mark.parametrize("query", ["if", "for", "not", "while"])
+def test_search_finds_pages_named_by_stop_words(write: Write, call: Call, query: str) -> None:
+    names = {"if": "Runs a block once.", "for": "Repeats a block.", "not": "Turns true into false.", "while": "Waits."}
+    write({f"notes/j/{name}.md": f"# {name.title()}\n\n{text}\n" for name, text in names.items()})
+    assert hits(call, query)[0]["path"] == f"j/{query}.md"
