@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ConfigError, JavaError
 from ragbench.corpus.searched import normalised
+from ragbench.index import language_detection
 from ragbench.index.jvm import java, java_errors
-from ragbench.index.language_detection import language
 from ragbench.index.languages import (
     CASE_PARTS,
     CORE,
@@ -109,9 +109,13 @@ def document_analyzers(name: str, table: ChunkTable) -> list[str]:
     first, *others = analyzers(name)
     if not others:
         return [first] * table.n_documents
-    texts = (str(table.document_value("text", document)) for document in range(table.n_documents))
-    suited = (analyzers_for(language(text)) for text in texts)
+    suited = map(analyzers_for, table.languages)
     return [next((each for each in (first, *others) if each in those), first) for those in suited]
+
+
+def detection(name: str) -> list[int]:
+    """What the analyzers of documents depend on besides a name of several, for the inputs of a part."""
+    return [language_detection.VERSION] if len(analyzers(name)) > 1 else []
 
 
 def query_terms(name: str, text: str) -> list[str]:

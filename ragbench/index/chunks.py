@@ -24,6 +24,7 @@ from ragbench.base.types import Chunk
 from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.words import is_untitled
+from ragbench.index.language_detection import language
 from ragbench.index.openings import opening
 from ragbench.index.parts import StoredPart
 
@@ -195,6 +196,11 @@ class ChunkTable:
         folders = [docno.split("/")[:-1] or [""] for docno in self.docnos]
         types = [read_metadata(frontmatter).category.strip().lower() for frontmatter in self.frontmatter]
         return [(folder[0], kind or folder[-1]) for folder, kind in zip(folders, types, strict=True)]
+
+    @cached_property
+    def languages(self) -> list[str]:
+        """The language of every document row, "" where it is not known (`ragbench.index.language_detection`)."""
+        return [language(str(self.document_value("text", document))) for document in range(self.n_documents)]
 
     @cached_property
     def chunk_ids(self) -> list[str]:

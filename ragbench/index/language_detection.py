@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ragbench.base import minimums
+from ragbench.corpus.searched import without_destinations
 
+VERSION = 1
 _FUNCTION_WORDS = {
     "English": "the and of to is in that for with you this are",
     "German": "der die und das ist nicht mit ein eine den auf für",
@@ -40,6 +42,9 @@ _SCRIPTS = (
     (re.compile(r"[\u3040-\u30ff]"), 1 / 8, ("Japanese",)),
     (re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]"), 1 / 4, ("Chinese",)),
     (re.compile(r"[\uac00-\ud7af]"), 1 / 4, ("Korean",)),
+    # Letters that the other languages of these three lack: enough of them where a quarter of a text is in the language.
+    (re.compile(r"[іїєґІЇЄҐ]"), 1 / 100, ("Ukrainian",)),
+    (re.compile(r"[ыэёЫЭЁ]"), 1 / 200, ("Russian",)),
     (re.compile(r"[\u0400-\u04ff]"), 1 / 3, ("Russian", "Ukrainian", "Bulgarian")),
     (re.compile(r"[\u0370-\u03ff]"), 1 / 3, ("Greek",)),
     (re.compile(r"[\u0600-\u06ff]"), 1 / 3, ("Arabic", "Persian")),
@@ -47,7 +52,8 @@ _SCRIPTS = (
 )
 """Letters of a script, their share of all letters from which a text counts as written in it, and its languages."""
 _LATIN = tuple(name for name in _FUNCTION_WORDS if not any(name in names for _, _, names in _SCRIPTS))
-_CODE = re.compile(r"^( {0,3})(`{3,}|~{3,}).*?(?:^\1\2|\Z)|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"^( {0,3})(`{3,}|~{3,}).*?(?:^\1\2|\Z)|`[^`\n]+`|https?://[!-~]+", re.DOTALL | re.MULTILINE)
+"""Code and addresses."""
 _SAMPLE = 20_000
 _SHARE = 0.05  # of the texts, from which a language is named
 
@@ -58,7 +64,7 @@ def language(text: str) -> str:
     >>> language("Der Zuteiler wartet auf die Antwort und das Ergebnis der `get and set`.")
     'German'
     """
-    sample = _CODE.sub(" ", text[:_SAMPLE])
+    sample = _CODE.sub(" ", without_destinations(text[:_SAMPLE]))
     letters = sum(map(str.isalpha, sample)) or 1
     for pattern, share, names in _SCRIPTS:
         if len(pattern.findall(sample)) > letters * share:
@@ -75,8 +81,11 @@ def languages(texts: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _most_frequent(text: str, names: Iterable[str]) -> tuple[str, int]:
-    """The language with the most function words in a text, and their number; the first of equal ones."""
+    """The language with the most function words in a text, the first of equal ones, and their number.
+
+    In the number a word counts twice at most: one that a text repeats may be a name.
+    """
     words = Counter(re.findall(r"[^\W\d_]+", text.lower()))
-    counts = {name: sum(words[word] for word in _FUNCTION_WORDS.get(name, "").split()) for name in names}
-    best = max(counts, key=lambda name: counts[name])
-    return best, counts[best]
+    found = {name: [words[word] for word in _FUNCTION_WORDS.get(name, "").split()] for name in names}
+    best = max(found, key=lambda name: sum(found[name]))
+    return best, sum(min(count, 2) for count in found[best])

@@ -39,6 +39,7 @@ from ragbench.index.analyzers import (
     analyze,
     analyzer,
     analyzers,
+    detection,
     document_analyzers,
     is_analyzer,
     java_text,
@@ -489,7 +490,12 @@ def lexical_part(suffix: str) -> StoredPart[LexicalIndex]:
 
     return StoredPart(
         f"lexical{suffix}",
-        inputs=lambda index: [index.fingerprint("chunks"), VERSION, index.spec.words(source)],
+        inputs=lambda index: [
+            index.fingerprint("chunks"),
+            VERSION,
+            index.spec.words(source),
+            *detection(index.spec.words(source).analyzer),
+        ],
         build=build,
         open=lambda folder, index: with_rows(
             LexicalIndex(folder, index.spec.words(source), memory=index.memory), rows_of(index), folder

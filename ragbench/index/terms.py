@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.index.analyzers import analyze, analyzer, analyzers, document_analyzers
+from ragbench.index.analyzers import analyze, analyzer, analyzers, detection, document_analyzers
 from ragbench.index.artefacts import check_ranges
 from ragbench.index.graph import edges_of
 from ragbench.index.parts import StoredPart
@@ -271,7 +271,12 @@ class TermIndex:
 
 PART = StoredPart(
     "terms",
-    inputs=lambda index: [index.fingerprint("chunks"), index.spec.lexical.analyzer, VERSION],
+    inputs=lambda index: [
+        index.fingerprint("chunks"),
+        index.spec.lexical.analyzer,
+        VERSION,
+        *detection(index.spec.lexical.analyzer),
+    ],
     build=lambda folder, index: build_terms(folder, index.chunks, index.spec.lexical.analyzer),
     open=lambda folder, index: TermIndex(folder, index.chunks, index.spec.lexical.analyzer),
 )

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.index.analyzers import document_analyzers, query_terms
+from ragbench.index import chunks, language_detection
+from ragbench.index.analyzers import detection, document_analyzers, query_terms
 from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical, indexed_rows, merge_lexical
 from ragbench.index.terms import TermIndex, build_terms
 
@@ -25,6 +26,19 @@ def test_document_has_the_analyzer_of_its_language_else_the_first(table) -> None
     assert document_analyzers(MIXED, table) == ["german", "technical", "german"]
     assert document_analyzers("technical+german", table) == ["german", "technical", "technical"]
     assert document_analyzers("english", table) == ["english"] * 3
+
+
+def test_languages_of_a_mixed_collection_are_detected_once(table, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(chunks, "language", lambda text: asked.append(text) or "German")
+    for name in (MIXED, "technical+german"):
+        document_analyzers(name, table)
+    assert len(asked) == table.n_documents
+
+
+def test_parts_of_several_languages_depend_on_how_languages_are_detected() -> None:
+    assert detection(MIXED) == [language_detection.VERSION]
+    assert detection("german") == []
 
 
 def test_query_has_the_terms_of_all_analyzers_without_stop_words_of_any() -> None:
