@@ -22,7 +22,7 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation.level_runs import document_run
 from ragbench.evaluation.measures import evaluate
 from ragbench.extras.fit.tuning import study
-from ragbench.extras.fit.tuning.objective import TrainingValues, mean, objectives, train_only
+from ragbench.extras.fit.tuning.objective import TrainingValues, mean, train_only
 from ragbench.extras.fit.tuning.space import Space, space
 from ragbench.extras.fit.tuning.study import Rules, StudySpec
 
@@ -39,12 +39,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Rul
     folder = tmp_path_factory.mktemp("tuning")
     base = composition.compose(["+exp=all", f"paths.results={folder}", *_shared()])
     train = train_only(load(base.config["data"]))
-    chosen = objectives(["ndcg_at_10"], base.measures)
     whole = space(base, composition.compose)
     parameters = tuple(parameter for parameter in whole.parameters if parameter.key in KEYS)
     assert len(parameters) == len(KEYS)
-    rules = Rules(Space(parameters, {"": base}, {"": frozenset(KEYS)}), chosen, "tpe", 13)
-    return lambda: (rules, TrainingValues(rules.space, train, ArmBuilder.of(base, train), ["nDCG@10"]))
+    rules = Rules(Space(parameters, {"": base}, {"": frozenset(KEYS)}), "nDCG@10", 13)
+    return lambda: (rules, TrainingValues(rules.space, train, ArmBuilder.of(base, train), "nDCG@10"))
 
 
 def _shared() -> list[str]:
@@ -78,7 +77,7 @@ def test_trials_that_share_stages_against_trials_alone(benchmark, prepared, tmp_
     shared(rules.space.configured())
     found = benchmark.pedantic(search, args=("shared", shared), rounds=1)
     seconds = benchmark.stats.stats.mean
-    assert [trial.objectives[0] for trial in found] == pytest.approx(reached)
+    assert [trial.objective for trial in found] == pytest.approx(reached)
     print(
         f"\n{TRIALS} trials over {len(KEYS)} parameters, {len(queries)} queries: {seconds:.1f} s with shared stages, "
         f"the drawing of trials included; {seconds_alone:.1f} s one by one; {shared._session.reused} stages found, "

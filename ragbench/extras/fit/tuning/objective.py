@@ -26,39 +26,14 @@ from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value,
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Outcome, Session
 
-P95 = "p95_ms"
-PerQuery = Mapping[str, Mapping[str, float]]
-"""Values by measure, then by qid."""
 
-
-@dataclass(frozen=True)
-class Objective:
-    """What a search optimises: `name` as in MLflow; `measure` as in ir_measures, None for latency."""
-
-    name: str
-    measure: str | None
-
-    @property
-    def sign(self) -> int:
-        """1 to maximise, -1 to minimise."""
-        return -1 if self.measure is None else 1
-
-
-def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective, ...]:
-    """The objectives of these names; `measures` are the configured ones, allowed in addition to the usual ones."""
+def objective(name: str, measures: Sequence[str]) -> str:
+    """The measure of this name, as ir_measures writes it: one of the usual ones, or of the configured `measures`."""
     check(measures)
     available = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
-    chosen = []
-    for name in names:
-        plain = metric_name(name)
-        if plain != P95 and plain not in available:
-            raise ConfigError(f"tune.objective names '{name}'; known are {', '.join((*available, P95))}")
-        chosen.append(Objective(plain, available.get(plain)))
-    if len({objective.name for objective in chosen}) < len(chosen) or all(
-        objective.measure is None for objective in chosen
-    ):
-        raise ConfigError("tune.objective must name at least one measure, and each objective once")
-    return tuple(chosen)
+    if (plain := metric_name(name)) not in available:
+        raise ConfigError(f"tune.objective names '{name}'; known are {', '.join(available)}")
+    return available[plain]
 
 
 def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
@@ -104,20 +79,20 @@ class TrainingValues:
         space: Space,
         benchmark: Benchmark,
         builder: ArmBuilder,
-        measures: Sequence[str],
+        measure: str,
     ) -> None:
         others = [topic.qid for topic in benchmark.topics if topic.split != TRAIN]
         if others:
             raise BenchmarkError(f"tuning may see training topics only, and was given '{others[0]}' (use train_only)")
         self.space, self.benchmark = space, benchmark
-        self._measures = [measure for measure in measures if measure != SILENCE]
+        self.measure = measure
         arms = builder.arms([*space.starts.values()])
         self._indexes: dict[str, Index] = {start: arm.index for start, arm in zip(space.starts, arms, strict=True)}
         self.index = self._indexes[""]
         memory_bytes = spec_of(space.base).memory_mb << 20
         self._session = Session([topic.query() for topic in benchmark.topics], memory_bytes)
         self._arms: dict[frozenset[tuple[str, Value]], Arm] = {}
-        self._seen: dict[str, PerQuery] = {}
+        self._seen: dict[str, Mapping[str, float]] = {}
 
     def arm(self, values: Values, name: str = "") -> Arm:
         """The pipeline with these values over the index of their start."""
@@ -132,8 +107,8 @@ class TrainingValues:
         arm = self.arm(values)
         return digest([arm.pipeline.fingerprint, arm.index.spec])
 
-    def __call__(self, values: Values) -> PerQuery:
-        """Every measure for every training query it applies to."""
+    def __call__(self, values: Values) -> Mapping[str, float]:
+        """The measure by qid, for every training query it applies to."""
         key = self.identity(values)
         if key not in self._seen:
             self.keep(values, self._session.outcome(self.arm(values)))
@@ -146,11 +121,9 @@ class TrainingValues:
     def keep(self, values: Values, outcome: Outcome) -> None:
         """Measure what the arm of these values found, here or elsewhere."""
         run = document_run(outcome.final, self.arm(values).index.chunks)
-        frame = evaluate(run, self.benchmark.document_qrels, self._measures)
-        self._seen[self.identity(values)] = {
-            str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
-            for measure, rows in frame.groupby("measure")
-        }
+        frame = evaluate(run, self.benchmark.document_qrels, [] if self.measure == SILENCE else [self.measure])
+        rows = frame[frame["measure"] == self.measure]
+        self._seen[self.identity(values)] = dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
 
     def passages(self, values: Values) -> Mapping[str, float]:
         """nDCG@10 of passages as they are returned, by query; empty where no passage is judged."""

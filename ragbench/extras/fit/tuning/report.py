@@ -1,7 +1,6 @@
 """The report of a search: its warnings, tables and files.
 
-trials.csv      every trial of every search: objectives, estimated and measured p95, values
-front.csv       the Pareto front of the candidates, and the preset
+trials.csv      every trial of every search: objective, estimated p95, values
 folds.csv       the choice of every fold, and its value inside and outside the fold
 parameters.csv  preset, winner, agreement of the folds, importance
 overrides.txt   the winner as overrides
@@ -25,6 +24,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.base.files import write_text
 from ragbench.base.formatting import interval
 from ragbench.boundary.checksummed_json import write_checksummed
+from ragbench.evaluation.measures import metric_name
 from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.extras.fit.tuning.search import PRESET, Tuned
 from ragbench.extras.fit.tuning.space import TuneParameter, Values, overrides, value_of
@@ -32,7 +32,7 @@ from ragbench.extras.fit.tuning.study import Trial
 from ragbench.extras.fit.tuning.tracking import RECORD
 from ragbench.workbench.results import Results
 
-FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", RECORD)
+FILES = ("trials.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", RECORD)
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,8 @@ class Tuning:
     def sentences(self) -> list[str]:
         """The outcome in words: the gain in training, its optimism, the winner, the verdict on the test topics."""
         tuned = self.tuned
-        measure = tuned.rules.objectives[tuned.objective_index].name
-        better, previous = (trial.objectives[tuned.objective_index] for trial in (tuned.winner, tuned.preset))
-        lines = [f"{measure} on {tuned.topics} training topics: preset {previous:.4f}, winner {better:.4f}"]
+        preset, winner = tuned.preset.objective, tuned.winner.objective
+        lines = [f"{self._name} on {tuned.topics} training topics: preset {preset:.4f}, winner {winner:.4f}"]
         if tuned.folds:
             gain = tuned.held_out_gain()
             repeats = f", {tuned.repeats} times {len(tuned.folds) // tuned.repeats}" if tuned.repeats > 1 else ""
@@ -123,10 +122,6 @@ class Tuning:
         sections = {"Parameters": self.parameters}
         if self.tuned.folds:
             sections["Folds"] = self.folds
-        if len(self.tuned.rules.objectives) > 1:
-            names = ["what", "trial", *(objective.name for objective in self.tuned.rules.objectives)]
-            frame = self._front()
-            sections["Pareto front"] = frame[[*names, *(name for name in ("p50_ms", "p99_ms") if name in frame)]]
         return sections
 
     @property
@@ -143,10 +138,7 @@ class Tuning:
                     "winner": _text(tuned.winner.values.get(parameter.key)),
                     "folds": " ".join(_text(values.get(parameter.key)) or "-" for values in chosen),
                     "agreement": agreement(parameter, chosen),
-                    **{
-                        f"importance {name}": shares.get(parameter.key, 0.0)
-                        for name, shares in tuned.importances.items()
-                    },
+                    "importance": tuned.importances.get(parameter.key, 0.0),
                 }
             )
         frame = pd.DataFrame(rows)
@@ -230,8 +222,7 @@ class Tuning:
         return {
             "folder": str(tuned.folder),
             "measure": tuned.measure,
-            "objectives": [objective.name for objective in tuned.rules.objectives],
-            "sampler": tuned.rules.sampler,
+            "objective": self._name,
             "topics": tuned.topics,
             "trials": {name: len(trials) for name, trials in tuned.trials.items()},
             "preset": self._plain(tuned.preset),
@@ -239,26 +230,17 @@ class Tuning:
             "overrides": overrides(tuned.changes),
             "nested": folded,
             "parameters": self.parameters.astype(object).to_dict(orient="records"),
-            "front": [self._plain(trial) for trial in tuned.front],
             "test": test,
             "warnings": self.warnings,
         }
 
-    def _front(self) -> pd.DataFrame:
-        """The Pareto front, best first, and the preset."""
-        tuned = self.tuned
-        names = {tuned.winner.number: "winner", tuned.preset.number: "preset"}
-        visible = {trial.number: trial for trial in (*tuned.front, tuned.preset)}
-        rows = []
-        for number, trial in visible.items():
-            percentiles = tuned.timed.get(number, {})
-            times = {f"{name}_ms": percentiles[name] for name in ("p50", "p95", "p99") if name in percentiles}
-            rows.append({"what": names.get(number, ""), **self._row(trial), **times, **trial.values})
-        return pd.DataFrame(rows)
+    @property
+    def _name(self) -> str:
+        """The name of the objective in MLflow."""
+        return metric_name(self.tuned.measure)
 
     def _row(self, trial: Trial) -> dict[str, Any]:
-        reached = zip(self.tuned.rules.objectives, trial.objectives, strict=True)
-        return {"trial": trial.number, **{objective.name: value for objective, value in reached}}
+        return {"trial": trial.number, self._name: trial.objective}
 
     def _plain(self, trial: Trial) -> Mapping[str, Any]:
         times = self.tuned.timed.get(trial.number)
@@ -269,7 +251,7 @@ def write(tuning: Tuning) -> None:
     """Write the files into the folder of the search."""
     tuned = tuning.tuned
     (tuned.folder / RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
-    frames = {"trials": tuning.trials, "front": tuning._front(), "parameters": tuning.parameters}
+    frames = {"trials": tuning.trials, "parameters": tuning.parameters}
     if tuned.folds:
         frames["folds"] = tuning.folds
     for name, frame in frames.items():

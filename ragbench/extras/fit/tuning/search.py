@@ -35,11 +35,10 @@ from ragbench.evidence.statistics import Comparison
 from ragbench.experiment import execution
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import (
-    P95,
     LatencyEstimate,
     TrainingValues,
     mean,
-    objectives,
+    objective,
     time_cost,
     time_p95,
     time_samples,
@@ -76,7 +75,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The outcome of a search; all values are of `measure`, the first objective that is a measure.
+    """The outcome of a search; all values are of `measure`.
 
     `held_out_topics`: whether there are test topics, which the search has not seen. Without them the folds give the
     verdict, and `samples` has the times of the preset and the winner by `PRESET` and `TUNED`.
@@ -86,18 +85,21 @@ class Tuned:
     base: Settings
     spec: TuneSpec
     rules: Rules
-    measure: str
     topics: int
     preset: Trial
     winner: Trial
     trials: Mapping[str, Sequence[Trial]]
-    front: Sequence[Trial]
     timed: Mapping[int, Mapping[str, float]]
     folds: Sequence[Fold]
-    importances: Mapping[str, Mapping[str, float]]
+    importances: Mapping[str, float]
     held_out_topics: bool = True
     repeats: int = 1
     samples: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def measure(self) -> str:
+        """The objective, as ir_measures writes it."""
+        return self.rules.measure
 
     @property
     def unchanged(self) -> bool:
@@ -110,11 +112,6 @@ class Tuned:
         if self.unchanged:
             return {}
         return self.rules.space.changed(self.winner.values)
-
-    @property
-    def objective_index(self) -> int:
-        """The place of `measure` among the objectives."""
-        return next(n for n, objective in enumerate(self.rules.objectives) if objective.measure == self.measure)
 
     @property
     def inner(self) -> float:
@@ -167,15 +164,12 @@ def tune(
     repeats = spec.repeats or (1 if held_out_topics else _REPEATS)
     if not held_out_topics and not spec.folds:
         raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: remove it")
-    names = [objective.measure for objective in rules.objectives if objective.measure is not None]
-    builder = ArmBuilder.of(base, train)
-    values = TrainingValues(rules.space, train, builder, names)
+    values = TrainingValues(rules.space, train, ArmBuilder.of(base, train), rules.measure)
     folder = _folder(base, train, spec, rules, values)
     preset = rules.space.configured()
-    for name in names:
-        if not values(preset).get(name):
-            raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
-    if len(names) < len(rules.objectives) or spec.p95_ms is not None:
+    if not values(preset):
+        raise BenchmarkError(f"no training topic has a value for {rules.measure}: name another with tune.objective")
+    if spec.p95_ms is not None:
         file = folder / "cost.json"  # timed once for a search
         cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))
         rules = replace(rules, cost=LatencyEstimate(**cost))
@@ -185,7 +179,7 @@ def tune(
     trials = {name: study.trials_of(opened, rules.space) for name, opened in studies.items()}
     chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates)
     folds = [
-        _fold(n, search, test, trials[search.name], rules, values, preset, names[0])
+        _fold(n, search, test, trials[search.name], rules, values, preset)
         for n, (search, test) in enumerate(zip(searches[1:], test_folds, strict=True), start=1)
     ]
     compared = {PRESET: preset, TUNED: chosen.winner.values}
@@ -195,15 +189,13 @@ def tune(
         base,
         spec,
         rules,
-        names[0],
         len(train.topics),
         chosen.original,
         chosen.winner,
         trials,
-        rules.front(chosen.pool),
         chosen.timed,
         folds,
-        study.importances(studies[ALL], rules),
+        study.importances(studies[ALL]),
         held_out_topics,
         repeats,
         time_samples(values, compared) if timing else {},
@@ -211,14 +203,13 @@ def tune(
 
 
 def rules_of(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Rules:
-    """The space and the objectives of a search; `compose` turns overrides into settings. No documents are read.
+    """The space and the objective of a search; `compose` turns overrides into settings. No documents are read.
 
     Raises ConfigError for settings of `tune` that do not go together.
     """
     spec = spec_of(base)
-    reached = objectives(spec.objective, base.measures)
-    sampler = spec.sampler or ("tpe" if len(reached) == 1 else "nsga2")
-    return Rules(space(base, compose), reached, sampler, spec.seed, spec.p95_ms)
+    measure = objective(spec.objective, base.measures)
+    return Rules(space(base, compose), measure, spec.seed, spec.p95_ms)
 
 
 def _searches(train: Benchmark, spec: TuneSpec, test_folds: Sequence[frozenset[str]]) -> list[StudySpec]:
@@ -231,11 +222,10 @@ def _searches(train: Benchmark, spec: TuneSpec, test_folds: Sequence[frozenset[s
 
 @dataclass(frozen=True)
 class _Choice:
-    """The trial of the configured values, the best of the `pool` it competes in, and percentiles by trial number."""
+    """The trial of the configured values, the best trial, and percentiles by trial number."""
 
     original: Trial
     winner: Trial
-    pool: Sequence[Trial]
     timed: Mapping[int, Mapping[str, float]]
 
 
@@ -250,14 +240,15 @@ def _choose(
     """The best of the `limit` best trials and the preset, by timed latency where latency counts."""
     everything = _with_preset(trials, rules, values, preset, None)
     original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
-    candidates = _candidates(everything, rules, limit, values)
+    distinct: dict[str, Trial] = {}
+    for trial in rules.better(everything):
+        distinct.setdefault(values.identity(trial.values), trial)
+    candidates = list(distinct.values())[:limit]
     timed: dict[int, Mapping[str, float]] = {}
     if rules.cost is not None:
-        timed = _time_candidates(folder, values, [original, *candidates], rules)
-        candidates = [_with_timed_p95(trial, timed, rules) for trial in candidates]
-        original = _with_timed_p95(original, timed, rules)
-    pool = candidates if any(trial.number == original.number for trial in candidates) else [*candidates, original]
-    return _Choice(original, rules.better(pool)[0], pool, timed)
+        timed = _time_candidates(folder, values, [original, *candidates])
+        original, *candidates = (replace(trial, p95_ms=timed[trial.number]["p95"]) for trial in (original, *candidates))
+    return _Choice(original, rules.better([original, *candidates])[0], timed)
 
 
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
@@ -266,7 +257,7 @@ def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, valu
         key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")
     }
     rules_record |= {"repeats": spec.repeats} if spec.repeats else {}
-    parts = [rules_record, rules.sampler, rules.space.parameters, train.digest]
+    parts = [rules_record, rules.space.parameters, train.digest]
     parts += [[start.pipeline.fingerprint, start.index] for start in rules.space.starts.values()]
     parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
     return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
@@ -293,26 +284,10 @@ def _with_preset(
     if any(values.identity(trial.values) == values.identity(preset) for trial in trials):
         return list(trials)
     guess = rules.cost(preset) if rules.cost is not None else None
-    return [Trial(UNTRIED, preset, rules.judge(values, preset, qids), guess), *trials]
+    return [Trial(UNTRIED, preset, mean(values(preset), qids), guess), *trials]
 
 
-def _candidates(trials: Sequence[Trial], rules: Rules, limit: int, values: TrainingValues) -> list[Trial]:
-    """The trials to time, best first, each with another pipeline: the front of several objectives, else the best."""
-    ordered = rules.front(trials) if len(rules.objectives) > 1 else rules.better(trials)
-    distinct: dict[str, Trial] = {}
-    for trial in ordered or rules.better(trials):
-        distinct.setdefault(values.identity(trial.values), trial)
-        if len(rules.objectives) == 1 and len(distinct) == limit:
-            break
-    candidates = list(distinct.values())
-    if len(candidates) <= limit:
-        return candidates
-    return [candidates[round(n * (len(candidates) - 1) / max(1, limit - 1))] for n in range(limit)]
-
-
-def _time_candidates(
-    folder: Path, values: TrainingValues, trials: Sequence[Trial], rules: Rules
-) -> dict[int, Mapping[str, float]]:
+def _time_candidates(folder: Path, values: TrainingValues, trials: Sequence[Trial]) -> dict[int, Mapping[str, float]]:
     """Percentiles by trial number, timed in turns and saved, so that the same trials are not timed again."""
     by_number = {str(trial.number): trial.values for trial in trials}
     file, key = folder / "timed.json", digest([by_number, values.space.base.latency])
@@ -330,14 +305,6 @@ def _read_saved(file: Path) -> dict[str, Any] | None:
         return None
 
 
-def _with_timed_p95(trial: Trial, timed: Mapping[int, Mapping[str, float]], rules: Rules) -> Trial:
-    p95 = timed[trial.number]["p95"]
-    reached = zip(rules.objectives, trial.objectives, strict=True)
-    return replace(
-        trial, objectives=tuple(p95 if objective.name == P95 else value for objective, value in reached), p95_ms=p95
-    )
-
-
 def _fold(
     number: int,
     search: StudySpec,
@@ -346,11 +313,10 @@ def _fold(
     rules: Rules,
     values: TrainingValues,
     preset: Values,
-    measure: str,
 ) -> Fold:
     """The choice of a search, measured on the topics that it saw and on those held out from it."""
     chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
-    tuned, original = values(chosen)[measure], values(preset)[measure]
+    tuned, original = values(chosen), values(preset)
     pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in test}
     passages, passages_before = values.passages(chosen), values.passages(preset)
     of_passages = {qid: (value, passages_before[qid]) for qid, value in passages.items() if qid in test}

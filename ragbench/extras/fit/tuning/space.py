@@ -20,9 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from annotated_types import MinLen
-
-from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated, one_of
+from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import choice, section
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-SAMPLERS = ("tpe", "nsga2", "random")
 
 START = "start"
 """The key of the parameter that chooses which of `tune.starts` a trial changes; `""` is the preset."""
@@ -57,8 +54,7 @@ class TuneSpec(Validated):
     """Settings of a hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
     trials: Count = 200
-    # measures, `silence`, p95_ms; the first one decides between Pareto-optimal configurations
-    objective: Annotated[tuple[Name, ...], MinLen(1)] = ("ndcg_at_10",)
+    objective: Name = "ndcg_at_10"  # the measure to maximise, or `silence`
     p95_ms: Positive | None = None  # maximum p95 latency in milliseconds; null: no limit
     # outer cross-validation folds over groups of queries; 0: none
     folds: Annotated[int, Constraint(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
@@ -66,8 +62,6 @@ class TuneSpec(Validated):
     repeats: Count | None = None
     fold_trials: Count | None = None  # trials in each fold; null: as many as `trials`
     seed: Seed = 13
-    # tpe, nsga2 or random; tpe for one objective and nsga2 for several when null
-    sampler: Annotated[str, one_of(*SAMPLERS)] | None = None
     candidates: Count = 8  # maximum number of configurations that are timed at the end
     memory_mb: Count = 512  # memory for intermediate results
     starts: tuple[str, ...] = ()  # additional starting points; each index that they need is built once

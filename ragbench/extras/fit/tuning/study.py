@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,20 +22,19 @@ from optuna.trial import FixedTrial, FrozenTrial, TrialState
 from ragbench.base.errors import ResultsError
 from ragbench.base.progress import report
 from ragbench.experiment.execution import Workers
-from ragbench.extras.fit.tuning.objective import P95, LatencyEstimate, Objective, TrainingValues, mean
+from ragbench.extras.fit.tuning.objective import LatencyEstimate, TrainingValues, mean
 from ragbench.extras.fit.tuning.space import Space, Values
 
-POPULATION = 24
-"""The population of NSGA-II: 200 trials are eight generations."""
+_P95 = "p95_ms"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished trial: its values, the objectives on the queries of its study, the estimated p95 (None: unknown)."""
+    """A finished trial: its values, the objective on the queries of its study, the estimated p95 (None: unknown)."""
 
     number: int
     values: Values
-    objectives: tuple[float, ...]
+    objective: float
     p95_ms: float | None = None
     seconds: float = 0.0
 
@@ -51,50 +50,22 @@ class StudySpec:
 
 @dataclass(frozen=True)
 class Rules:
-    """What all searches share: the space, the objectives, and how to choose."""
+    """What all searches share: the space, the measure that is maximised, and how to choose."""
 
     space: Space
-    objectives: tuple[Objective, ...]
-    sampler: str
+    measure: str
     seed: int
     p95_ms: float | None = None
     cost: LatencyEstimate | None = None
 
-    def judge(self, values: TrainingValues, tried: Values, qids: frozenset[str] | None) -> tuple[float, ...]:
-        """The objectives of a configuration over the queries of `qids` only."""
-        per_query = values(tried)
-        return tuple(
-            (self.cost(tried) if self.cost else 0.0)
-            if objective.measure is None
-            else mean(per_query[objective.measure], qids)
-            for objective in self.objectives
-        )
-
     def better(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials, best first: within the budget, then by the first objective, the second ..., then by age."""
+        """The trials, best first: within the budget, then by the objective, then by age."""
 
-        def key(trial: Trial) -> tuple[Any, ...]:
+        def key(trial: Trial) -> tuple[float, float, int]:
             over = max(0.0, (trial.p95_ms or 0.0) - self.p95_ms) if self.p95_ms is not None else 0.0
-            signed = [
-                -objective.sign * value for objective, value in zip(self.objectives, trial.objectives, strict=True)
-            ]
-            return (over, *signed, trial.number)
+            return over, -trial.objective, trial.number
 
         return sorted(trials, key=key)
-
-    def front(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials within the budget that no other beats in one objective without losing in another, best first."""
-        front: list[Trial] = []
-        for trial in self.better(trials):
-            if self.p95_ms is not None and (trial.p95_ms or 0.0) > self.p95_ms:
-                continue
-            if not any(self._covers(covering, trial) for covering in front):
-                front.append(trial)
-        return front
-
-    def _covers(self, one: Trial, second: Trial) -> bool:
-        pairs = zip(self.objectives, one.objectives, second.objectives, strict=True)
-        return all(objective.sign * a >= objective.sign * b for objective, a, b in pairs)
 
 
 def open_storage(path: Path) -> JournalStorage:
@@ -123,7 +94,7 @@ def open_study(storage: Any, search: StudySpec, rules: Rules) -> optuna.Study:
         study = optuna.create_study(
             study_name=search.name,
             storage=storage,
-            directions=["maximize" if objective.sign > 0 else "minimize" for objective in rules.objectives],
+            direction="maximize",
             load_if_exists=True,
         )
         if not study.get_trials(deepcopy=False):
@@ -160,21 +131,23 @@ class Search:
         if completed >= self.spec.trials:
             return None
         with quiet():
-            self.study.sampler = _make_sampler(self.rules.sampler, self.rules.seed + completed)
+            self.study.sampler = optuna.samplers.TPESampler(
+                seed=self.rules.seed + completed, multivariate=True, group=True, warn_independent_sampling=False
+            )
             trial = self.study.ask()
             return trial, self.rules.space.suggest(trial)
 
     def tell(self, trial: optuna.Trial, tried: Values, values: TrainingValues) -> None:
         """Finish a trial; values that are not known are computed here."""
         rules = self.rules
-        outcome = rules.judge(values, tried, self.spec.qids)
+        outcome = mean(values(tried), self.spec.qids)
         if rules.cost is not None:
             guess = rules.cost(tried)
-            trial.set_user_attr(P95, guess)
+            trial.set_user_attr(_P95, guess)
             if rules.p95_ms is not None:
-                trial.set_constraint(P95, guess - rules.p95_ms)
+                trial.set_constraint(_P95, guess - rules.p95_ms)
         with quiet():
-            self.study.tell(trial, list(outcome))
+            self.study.tell(trial, outcome)
 
 
 def optimise(searches: Sequence[Search], values: TrainingValues, workers: Workers | None = None) -> None:
@@ -219,46 +192,30 @@ def trials_of(study: optuna.Study, space: Space) -> list[Trial]:
         Trial(
             trial.number,
             space.suggest(FixedTrial(trial.params)),
-            tuple(trial.values),
-            trial.user_attrs.get(P95),
+            trial.values[0],
+            trial.user_attrs.get(_P95),
             0.0 if trial.duration is None else trial.duration.total_seconds(),
         )
         for trial in _finished(study)
     ]
 
 
-def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]]:
-    """How much each parameter separates good trials from others, as shares by objective, largest first (PED-ANOVA).
+def importances(study: optuna.Study) -> dict[str, float]:
+    """How much each parameter separates good trials from others, as shares, largest first (PED-ANOVA).
 
-    Watanabe, Bansal and Hutter, IJCAI 2023. Empty for an objective that no trial changed.
+    Watanabe, Bansal and Hutter, IJCAI 2023. Empty where all trials have the same value.
     """
-    by_objective: dict[str, dict[str, float]] = {}
-    for number, objective in enumerate(rules.objectives):
-        reached = {trial.values[number] for trial in _finished(study)}
-        if len(reached) < 2:
-            by_objective[objective.name] = {}
-            continue
-        with quiet():
-            evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-            shares = optuna.importance.get_param_importances(
-                study, evaluator=evaluator, target=_cost_of(number, objective)
-            )
-        by_objective[objective.name] = {key: round(float(share), 6) for key, share in shares.items()}
-    return by_objective
+    if len({trial.values[0] for trial in _finished(study)}) < 2:
+        return {}
+    with quiet():
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        shares = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_cost_of)
+    return {key: round(float(share), 6) for key, share in shares.items()}
 
 
-def _cost_of(number: int, objective: Objective) -> Callable[[FrozenTrial], float]:
+def _cost_of(trial: FrozenTrial) -> float:
     """The target of the evaluator, which minimises it whatever the direction of the study is."""
-    return lambda trial: -objective.sign * float(trial.values[number])
-
-
-def _make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
-    """A sampler by its name in `tune.sampler`."""
-    if name == "tpe":
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, warn_independent_sampling=False)
-    if name == "nsga2":
-        return optuna.samplers.NSGAIISampler(seed=seed, population_size=POPULATION)
-    return optuna.samplers.RandomSampler(seed=seed)
+    return -float(trial.values[0])
 
 
 @contextmanager

@@ -63,9 +63,8 @@ def log(folder: Path, into: OpenStore) -> str:
 
 def _metrics(record: Mapping[str, Any]) -> dict[str, float]:
     metrics = {
-        f"train_{objective}.{which}": float(record[which][objective])
+        f"train_{record['objective']}.{which}": float(record[which][record["objective"]])
         for which in ("preset", "winner")
-        for objective in record["objectives"]
     }
     nested = record["nested"]
     if nested:
@@ -79,16 +78,14 @@ def _log_trials(into: OpenStore, folder: Path, record: Mapping[str, Any], parent
 
     entities = into.mlflow.entities
     frame = pd.read_csv(folder / "trials.csv", dtype=str, keep_default_na=False)
-    parameters = [row["parameter"] for row in record["parameters"]]
+    name, parameters = record["objective"], [row["parameter"] for row in record["parameters"]]
     for row in frame[frame["search"] == frame["search"].iloc[0]].to_dict(orient="records"):
         tags = {write.PARENT: parent.run_id, "ragbench.kind": "trial", FOLDER: str(folder.absolute())}
         number = int(row["trial"])
         created = into.client.create_run(parent.experiment_id, run_name=f"trial {number}", tags=tags)
         into.client.log_batch(
             created.info.run_id,
-            metrics=[
-                entities.Metric(name, float(row[name]), parent.start_time, number) for name in record["objectives"]
-            ],
+            metrics=[entities.Metric(name, float(row[name]), parent.start_time, number)],
             params=[entities.Param(key, row[key]) for key in parameters if row.get(key)],
         )
         into.client.set_terminated(created.info.run_id)

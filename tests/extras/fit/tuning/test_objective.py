@@ -12,10 +12,9 @@ from ragbench.evaluation.level_runs import document_run
 from ragbench.evaluation.measures import MEASURES, evaluate
 from ragbench.extras.fit.tuning.objective import (
     LatencyEstimate,
-    Objective,
     TrainingValues,
     mean,
-    objectives,
+    objective,
     time_cost,
     train_only,
 )
@@ -38,25 +37,14 @@ def test_objective_group_in_both_splits_is_refused(opposed) -> None:
         train_only(leaking)
 
 
-@pytest.mark.parametrize(
-    ("names", "reason"),
-    [
-        (["speed"], "tune.objective names 'speed'; known are"),
-        (["p95_ms"], "at least one measure"),
-        (["nDCG@10", "ndcg_at_10"], "each objective once"),
-    ],
-)
-def test_objectives_that_cannot_be_searched(names: list[str], reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
-        objectives(names, MEASURES)
+def test_objective_that_is_no_measure_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"tune\.objective names 'p95_ms'; known are"):
+        objective("p95_ms", MEASURES)
 
 
-def test_objectives_by_any_of_their_names() -> None:
-    assert objectives(["nDCG@10", "p95_ms"], MEASURES) == (
-        Objective("ndcg_at_10", "nDCG@10"),
-        Objective("p95_ms", None),
-    )
-    assert [objective.sign for objective in objectives(["silence", "p95_ms"], (*MEASURES[:1], "RR"))] == [1, -1]
+def test_objective_by_any_of_its_names() -> None:
+    assert objective("nDCG@10", MEASURES) == objective("ndcg_at_10", MEASURES) == "nDCG@10"
+    assert objective("silence", ("RR",)) == "Silence"
 
 
 def test_objective_means_by_hand() -> None:
@@ -80,7 +68,7 @@ def searched(opposed, settings_of, tmp_path_factory):
         tmp_path_factory.mktemp("values"), *ONE_PARAMETER, "+tune.space.dense.depth={low: 5, high: 50, costly: true}"
     )
     train = train_only(opposed)
-    return TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10", "RR"]), train
+    return TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), "nDCG@10"), train
 
 
 def test_objective_values_equal_those_of_each_pipeline_alone(searched) -> None:
@@ -89,22 +77,21 @@ def test_objective_values_equal_those_of_each_pipeline_alone(searched) -> None:
         states = start([topic.query() for topic in train.topics])
         for _, stage in values.arm(tried).pipeline:
             states = stage(states, values.index)
-        alone = evaluate(document_run(states, values.index.chunks), train.document_qrels, ["nDCG@10", "RR"])
-        for measure in ("nDCG@10", "RR"):
-            rows = alone[alone["measure"] == measure]
-            assert values(tried)[measure] == pytest.approx(dict(zip(rows["qid"], rows["value"], strict=True)))
+        alone = evaluate(document_run(states, values.index.chunks), train.document_qrels, ["nDCG@10"])
+        rows = alone[alone["measure"] == "nDCG@10"]
+        assert values(tried) == pytest.approx(dict(zip(rows["qid"], rows["value"], strict=True)))
     assert values._session.reused > 0
 
 
 def test_objective_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
     words = "index.lexical.analyzer=standard"
     base, train = settings_of(tmp_path, *ONE_PARAMETER, f"tune.starts=['{words}']"), train_only(opposed)
-    values = TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10"])
+    values = TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), "nDCG@10")
     here, there = ({"start": start, "fuse.weights.lexical": 1.0} for start in ("", words))
     assert values.arm(here).pipeline == values.arm(there).pipeline
     assert values.arm(there).index.spec.lexical.analyzer == "standard"
     assert values.identity(here) != values.identity(there)
-    assert set(values(here)["nDCG@10"]) == set(values(there)["nDCG@10"])
+    assert set(values(here)) == set(values(there))
 
 
 def test_objective_cost_is_timed_at_the_ends(searched) -> None:
@@ -117,4 +104,4 @@ def test_objective_cost_is_timed_at_the_ends(searched) -> None:
 def test_objective_values_of_test_topics_are_refused(searched, opposed) -> None:
     values, _ = searched
     with pytest.raises(BenchmarkError, check=naming("'test0'")):
-        TrainingValues(values.space, opposed, ArmBuilder.of(values.space.base, opposed), ["nDCG@10"])
+        TrainingValues(values.space, opposed, ArmBuilder.of(values.space.base, opposed), "nDCG@10")

@@ -1,4 +1,4 @@
-"""One search: order, front, budget, journal; the searched function is written here, so that its best is known."""
+"""One search: order, budget, journal; the searched function is written here, so that its best is known."""
 
 from pathlib import Path
 
@@ -9,11 +9,10 @@ from ragbench.config import composition
 from ragbench.config.overrides import word
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study
-from ragbench.extras.fit.tuning.objective import LatencyEstimate, Objective
-from ragbench.extras.fit.tuning.space import SAMPLERS, Space, TuneParameter, spec_of
+from ragbench.extras.fit.tuning.objective import LatencyEstimate
+from ragbench.extras.fit.tuning.space import Space, TuneParameter, spec_of
 from ragbench.extras.fit.tuning.study import Rules, StudySpec, Trial
 
-QUALITY, SPEED = Objective("ndcg_at_10", "nDCG@10"), Objective("p95_ms", None)
 PARAMETERS = (
     TuneParameter("s.x", low=0.0, high=1.0),
     TuneParameter("s.y", low=0.0, high=1.0),
@@ -27,11 +26,11 @@ COST = LatencyEstimate(20.0, {"s.depth": 10}, {"s.depth": ((5, 10.0), (10, 20.0)
 def values(tried):
     """One for x = 0.8; a little is lost in every other x; deeper is better; y has no say. Query b counts twice."""
     reached = 1 - abs(tried["s.x"] - 0.8) - (20 - tried["s.depth"]) / 100
-    return {"nDCG@10": {"a": reached, "b": reached, "c": 0.0}}
+    return {"a": reached, "b": reached, "c": 0.0}
 
 
-def rules(sampler: str = "tpe", objectives=(QUALITY,), **more) -> Rules:
-    return Rules(SPACE, objectives, sampler, 13, **more)
+def rules(**more) -> Rules:
+    return Rules(SPACE, "nDCG@10", 13, **more)
 
 
 def searched(path: Path, made: Rules, n: int, stop: int | None = None, qids=frozenset({"a", "b"})) -> list[Trial]:
@@ -44,34 +43,24 @@ def searched(path: Path, made: Rules, n: int, stop: int | None = None, qids=froz
 
 
 def test_study_best_first_within_the_budget() -> None:
-    trials = [Trial(0, {}, (0.5,), 50), Trial(1, {}, (0.9,), 80), Trial(2, {}, (0.7,), 60), Trial(3, {}, (0.7,), 60)]
+    trials = [Trial(0, {}, 0.5, 50), Trial(1, {}, 0.9, 80), Trial(2, {}, 0.7, 60), Trial(3, {}, 0.7, 60)]
     assert [t.number for t in rules().better(trials)] == [1, 2, 3, 0]
     assert [t.number for t in rules(p95_ms=60).better(trials)] == [2, 3, 0, 1]
     assert [t.number for t in rules(p95_ms=10).better(trials)] == [0, 2, 3, 1]  # the least too slow
 
 
-def test_study_front_by_hand() -> None:
-    both = rules(objectives=(QUALITY, SPEED))
-    points = [(0.9, 80.0), (0.8, 50.0), (0.8, 60.0), (0.7, 90.0), (0.6, 20.0), (0.9, 80.0)]
-    trials = [Trial(n, {}, point, point[1]) for n, point in enumerate(points)]
-    assert [t.number for t in both.front(trials)] == [0, 1, 4]
-    assert [t.number for t in rules(objectives=(QUALITY, SPEED), p95_ms=50).front(trials)] == [1, 4]
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_study_every_sampler_begins_with_the_preset_and_finds_better(sampler: str, tmp_path: Path) -> None:
-    trials = searched(tmp_path / "journal.log", rules(sampler), 40)
+def test_study_begins_with_the_preset_and_finds_better(tmp_path: Path) -> None:
+    trials = searched(tmp_path / "journal.log", rules(), 40)
     assert trials[0].values == {"s.x": 0.5, "s.y": 0.5, "s.depth": 10}
-    assert trials[0].objectives == (pytest.approx(0.6),)
+    assert trials[0].objective == pytest.approx(0.6)
     best = rules().better(trials)[0]
-    assert best.objectives[0] > 0.85 and abs(best.values["s.x"] - 0.8) < 0.15
+    assert best.objective > 0.85 and abs(best.values["s.x"] - 0.8) < 0.15
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_study_search_that_stopped_goes_on_as_if_it_had_not(sampler: str, tmp_path: Path) -> None:
-    whole = searched(tmp_path / "a.log", rules(sampler), 30)
-    parts = searched(tmp_path / "b.log", rules(sampler), 30, stop=13)
-    assert [(t.values, t.objectives) for t in whole] == [(t.values, t.objectives) for t in parts]
+def test_study_search_that_stopped_goes_on_as_if_it_had_not(tmp_path: Path) -> None:
+    whole = searched(tmp_path / "a.log", rules(), 30)
+    parts = searched(tmp_path / "b.log", rules(), 30, stop=13)
+    assert [(t.values, t.objective) for t in whole] == [(t.values, t.objective) for t in parts]
 
 
 def test_study_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: Path) -> None:
@@ -87,7 +76,7 @@ def test_study_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: 
 
 def test_study_other_queries_have_no_say(tmp_path: Path) -> None:
     trials = searched(tmp_path / "journal.log", rules(), 3, qids=frozenset({"c"}))
-    assert {trial.objectives for trial in trials} == {(0.0,)}
+    assert {trial.objective for trial in trials} == {0.0}
 
 
 def test_study_budget_steers_the_search(tmp_path: Path) -> None:
@@ -98,26 +87,18 @@ def test_study_budget_steers_the_search(tmp_path: Path) -> None:
     assert sum(trial.values["s.depth"] == 5 for trial in trials[20:]) > 10
 
 
-def test_study_two_objectives_are_searched_together(tmp_path: Path) -> None:
-    both = rules("nsga2", (QUALITY, SPEED), cost=COST)
-    front = both.front(searched(tmp_path / "journal.log", both, 60))
-    assert {trial.values["s.depth"] for trial in front} == {5, 10, 20}
-    assert [trial.objectives[1] for trial in front] == sorted((t.objectives[1] for t in front), reverse=True)
-
-
 def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
-    made = rules("random")
+    made = rules()
     search = StudySpec("all", None, 60)
     opened = study.open_study(study.open_storage(tmp_path / "journal.log"), search, made)
     study.optimise([study.Search(opened, search, made)], values)
-    shares = study.importances(opened, made)["ndcg_at_10"]
+    shares = study.importances(opened)
     assert next(iter(shares)) == "s.x" and shares["s.x"] > 0.5
     assert sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("stopped_at", [1, 20], ids=["in the preset", "in a later trial"])
-def test_search_tries_an_interrupted_trial_again(sampler: str, stopped_at: int, tmp_path: Path) -> None:
+def test_search_tries_an_interrupted_trial_again(stopped_at: int, tmp_path: Path) -> None:
     """As a kill does: the journal has a trial that was begun and never ended."""
     judged = 0
 
@@ -129,15 +110,13 @@ def test_search_tries_an_interrupted_trial_again(sampler: str, stopped_at: int, 
         return values(tried)
 
     search = StudySpec("all", None, 30)
-    opened = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules(sampler))
+    opened = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules())
     with pytest.raises(KeyboardInterrupt):
-        study.optimise([study.Search(opened, search, rules(sampler))], interrupted)
-    again = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules(sampler))
-    study.optimise([study.Search(again, search, rules(sampler))], values)
-    whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
-    assert [(t.values, t.objectives) for t in study.trials_of(again, SPACE)] == [
-        (t.values, t.objectives) for t in whole
-    ]
+        study.optimise([study.Search(opened, search, rules())], interrupted)
+    again = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules())
+    study.optimise([study.Search(again, search, rules())], values)
+    whole = searched(tmp_path / "a.log", rules(), 30, qids=None)
+    assert [(t.values, t.objective) for t in study.trials_of(again, SPACE)] == [(t.values, t.objective) for t in whole]
 
 
 @pytest.mark.parametrize("start", ["name=größer", "cut.top_n=200 fuse.k=20", "data.corpus='my notes'", 'name="a, b"'])
