@@ -74,12 +74,10 @@ def test_search_and_index_show_the_vocabulary(capsys, workplace) -> None:
 
 
 def test_fit_calibration_reports_held_out_quality(capsys, workplace) -> None:
-    fitted = answer(capsys, "fit", "calibration", "--best-of", "dense", *workplace)
+    fitted = answer(capsys, "fit", "calibration", *workplace)
     assert fitted["queries"] == 12
-    assert fitted["calibration"]["best_of"] == "dense"
-    assert [row["calibration"].split(",")[0] for row in fitted["held_out"]] == [
+    assert [row["calibration"] for row in fitted["held_out"]] == [
         "configured: calibrate (confidence 0.5 at score 0.035)",
-        "isotonic",
         "isotonic",
     ]
     out = call(capsys, "fit", "calibration", *workplace)
@@ -87,7 +85,6 @@ def test_fit_calibration_reports_held_out_quality(capsys, workplace) -> None:
     settings = composition.compose(overrides)
     stage = dict(settings.pipeline)["calibration"]
     assert list(stage.x) == pytest.approx(fitted["calibration"]["x"])
-    assert stage.best_of is None
 
 
 def test_fit_calibration_loses_no_more_than_max_loss(capsys, workplace) -> None:
@@ -130,7 +127,6 @@ def test_fit_calibration_refuses_what_cannot_be_fitted(capsys, workplace) -> Non
     assert "--threshold must be between 0 and 1" in refused(
         capsys, "fit", "calibration", "--threshold", "2", *workplace
     )
-    assert "--best-of cannot be 'code'" in refused(capsys, "fit", "calibration", "--best-of", "code", *workplace)
 
 
 def test_search_takes_a_hypothesis(capsys, workplace) -> None:

@@ -54,7 +54,6 @@ REFUSED: list[tuple[type, str, dict[str, Any]]] = [
     (CalibrateByCurve, "y", {"x": (1.0, 2.0), "y": (0.2, 0.1)}),
     (CalibrateByCurve, "y[1]", {"x": (1.0, 2.0), "y": (0.2, 1.1)}),
     (CalibrateByCurve, "y[0]", {"x": (1.0,), "y": (NAN,)}),
-    (CalibrateByCurve, "best_x", {"x": (1.0,), "y": (0.5,), "best_of": "dense"}),
     (Classify, "factual", {"factual": -0.1}),
     (Cut, "top_n", {"top_n": 0}),
     (Diversify, "lambda_", {"lambda_": 1.3}),

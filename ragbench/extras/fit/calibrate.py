@@ -25,7 +25,6 @@ from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.calibrate import CalibrateByCurve
 from ragbench.search.stages.stage import Stage, StateProperty, fused
 
-Curve = tuple[tuple[float, ...], tuple[float, ...]]
 _DIGITS = 6
 Calibration = Callable[[Sequence[QueryState]], Sequence[QueryState]]
 ANSWERED, NEAR_MISS, NO_ANSWER = "answered", "near miss", "no answer"
@@ -80,8 +79,8 @@ def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
     return CalibrationSample(tuple(states), tuple(relevant), np.array(answerable, dtype=np.bool_), groups)
 
 
-def fit(judged: CalibrationSample, best_of: str | None = None) -> CalibrateByCurve:
-    """Fit the stage: hits of answerable queries give the first curve, the best scores of all queries the second."""
+def fit(judged: CalibrationSample) -> CalibrateByCurve:
+    """Fit the curve to the hits of answerable queries."""
     hits = [
         (fused(state).scores[: len(flags)], flags)
         for state, flags, answerable in zip(judged.states, judged.relevant, judged.answerable, strict=True)
@@ -89,26 +88,11 @@ def fit(judged: CalibrationSample, best_of: str | None = None) -> CalibrateByCur
     ]
     if not hits:
         raise BenchmarkError("there is nothing to calibrate on: no query of the split has a relevant document")
-    x, y = curve(np.concatenate([scores for scores, _ in hits]), np.concatenate([flags for _, flags in hits]))
-    if best_of is None:
-        return CalibrateByCurve(x, y)
-    best = np.array([best_score(state, best_of) for state in judged.states])
-    finite = np.isfinite(best)
-    if not finite.any():
-        raise BenchmarkError(
-            f"source '{best_of}' found nothing for any query of the split: name another with --best-of"
-        )
-    best_x, best_y = curve(best[finite], judged.answerable[finite])
-    return CalibrateByCurve(x, y, best_of, best_x, best_y)
+    scores, relevant = zip(*hits, strict=True)
+    return CalibrateByCurve(*curve(np.concatenate(scores), np.concatenate(relevant)))
 
 
-def best_score(state: QueryState, source: str) -> float:
-    """The score of a source's first hit, minus infinity without one."""
-    ranking = state.rankings.get(source)
-    return float(ranking.scores[0]) if ranking is not None and len(ranking) else -np.inf
-
-
-def curve(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) -> Curve:
+def curve(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The non-decreasing curve of least squares through (score, outcome), as its corners."""
     from sklearn.isotonic import IsotonicRegression
 
@@ -173,20 +157,12 @@ def quality(calibrated: CalibrationSample, threshold: float | NDArray[np.float64
     }
 
 
-def comparison_rows(
-    sample: CalibrationSample, stage: Stage, best_of: str | None, index: Index, threshold: float
-) -> list[dict[str, object]]:
+def comparison_rows(sample: CalibrationSample, stage: Stage, index: Index, threshold: float) -> list[dict[str, object]]:
     """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
-
-    def without_them(source: str | None) -> Sequence[QueryState]:
-        return left_out(sample, lambda part: partial(fit(part, source), index=index))
-
     calibrated: dict[str, Sequence[QueryState]] = {
         f"configured: {stage.describe()}": stage(sample.states, index),
-        "isotonic": without_them(None),
+        "isotonic": left_out(sample, lambda part: partial(fit(part), index=index)),
     }
-    if best_of:
-        calibrated[f"isotonic, with the best of {best_of}"] = without_them(best_of)
     return [
         {
             "calibration": name,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Natural, Positive, Share
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
@@ -75,17 +74,13 @@ class CalibrateByCurve(Reorder):
     The points are those of seed 001's table of interpretations (`calibration=table`), or those that `ragbench fit
     calibration` fits on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A fused score is
     made of ranks alone, and a query without an answer has a first hit, too, so no curve over such scores can recognise
-    it. `best_of` names a source whose best score can; the curve (`best_x`, `best_y`) maps it to the probability that
-    there is an answer, which multiplies the scores of all hits. `lists` and `noise` are those of `Calibrate`: the
-    seed's table is for two lists; a fitted curve has seen scores of fewer, and takes them as they are (0). `x` and
-    `best_x` increase, `y` and `best_y` lie between 0 and 1 and never decrease.
+    it: `calibration=evidence` can. `lists` and `noise` are those of `Calibrate`: the seed's table is for two lists; a
+    fitted curve has seen scores of fewer, and takes them as they are (0). `x` increases, `y` lies between 0 and 1 and
+    never decreases.
     """
 
     x: tuple[float, ...]
     y: tuple[Share, ...]
-    best_of: str | None = None
-    best_x: tuple[float, ...] = ()
-    best_y: tuple[Share, ...] = ()
     lists: Natural = 0  # number of agreeing retrievers that the points assume; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
@@ -94,9 +89,16 @@ class CalibrateByCurve(Reorder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_curve("x", "y")
-        if self.best_of is not None:
-            self._check_curve("best_x", "best_y")
+        if not self.x or len(self.x) != len(self.y):
+            raise self.refused(
+                "x",
+                f"and y must hold the same number of points, at least one, got {len(self.x)} and {len(self.y)}: "
+                "let `ragbench fit calibration` fit them",
+            )
+        if not (np.diff(self.x) > 0).all():
+            raise self.refused("x", "must increase from point to point")
+        if not (np.diff(self.y) >= 0).all():
+            raise self.refused("y", "must never decrease")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -107,40 +109,14 @@ class CalibrateByCurve(Reorder):
         """This stage in a pipeline with these sources."""
         return replace(self, noise=agreement.noise_of_several(sources, self.lists))
 
-    def _check_curve(self, x_name: str, y_name: str) -> None:
-        x, y = getattr(self, x_name), getattr(self, y_name)
-        if not x or len(x) != len(y):
-            raise self.refused(
-                x_name,
-                f"and {y_name} must hold the same number of points, at least one, got {len(x)} and {len(y)}: "
-                "let `ragbench fit calibration` fit them",
-            )
-        if not (np.diff(x) > 0).all():
-            raise self.refused(x_name, "must increase from point to point")
-        if not (np.diff(y) >= 0).all():
-            raise self.refused(y_name, "must never decrease")
-
     def reorder(self, state: QueryState, index: Index) -> Ranking:
         """Map the scores; the order is kept."""
         ranking = fused(state)
         scores = agreement.scale_factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
-        return Ranking.ordered(ranking.chunks, np.interp(scores, self.x, self.y) * self._answerable(state))
-
-    def _answerable(self, state: QueryState) -> float:
-        """The probability that the query has an answer, 1 without `best_of`."""
-        if self.best_of is None:
-            return 1.0
-        if self.best_of not in state.rankings:
-            raise ConfigError(
-                f"calibration.best_of names the source '{self.best_of}', which the pipeline does not search: "
-                f"name one of {', '.join(sorted(state.rankings))} or null"
-            )
-        scores = state.rankings[self.best_of].scores
-        return float(np.interp(scores[0], self.best_x, self.best_y)) if len(scores) else self.best_y[0]
+        return Ranking.ordered(ranking.chunks, np.interp(scores, self.x, self.y))
 
     def describe(self) -> str:
-        evidence = f", counting the best of {self.best_of}" if self.best_of else ""
-        return f"calibrate by a curve of {len(self.x)} points{evidence}"
+        return f"calibrate by a curve of {len(self.x)} points"
 
 
 @option("p10", "Drop results below a confidence threshold (source 000 P10).")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
-from ragbench.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -26,7 +25,6 @@ DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores 
 Prints, for held-out queries, how well the calibrations work and how many results P10 would drop with each."""
 EXAMPLES = """examples:
   ragbench fit calibration                         fit and print the overrides that use it
-  ragbench fit calibration --best-of dense         estimate from the best cosine whether there is an answer
   ragbench fit calibration --max-loss 0.05         also fit the P10 threshold that drops at most 5% of relevant results
   ragbench fit calibration exp=recommended calibration=evidence   fit answer evidence, on unanswerable queries
   ragbench fit calibration exp=phase1 --write mine   save it as conf/calibration/mine.yaml, for calibration=mine
@@ -36,11 +34,6 @@ _STAGE = "calibration"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to fit, where to keep it, overrides and output options."""
-    parser.add_argument(
-        "--best-of",
-        metavar="SOURCE",
-        help="also fit the probability that a query has an answer, from this retriever's best score",
-    )
     parser.add_argument(
         "--depth", type=int, default=20, metavar="N", help="number of results of each query to train on (default 20)"
     )
@@ -63,7 +56,6 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.extras.fit import training
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
-    from ragbench.search.stages.stage import Retriever
 
     if arguments.depth < 1:
         raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
@@ -73,9 +65,6 @@ def main(arguments: argparse.Namespace) -> int:
     training.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     stages = settings.pipeline.stages
-    sources = [stage.source for _, stage in stages if isinstance(stage, Retriever)]
-    if arguments.best_of is not None and arguments.best_of not in sources:
-        raise ConfigError(f"--best-of cannot be '{arguments.best_of}'{did_you_mean(arguments.best_of, sources)}")
     benchmark = settings.benchmark()
     with console.progress(arguments.quiet or arguments.json):
         position = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
@@ -95,8 +84,8 @@ def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark:
 
     states = training.answers(arm, training.fitted_on(benchmark))
     sample = calibrate.sample(states, arm.index.chunks, benchmark, arguments.depth)
-    fitted = calibrate.fit(sample, arguments.best_of)
-    rows = calibrate.comparison_rows(sample, stage, arguments.best_of, arm.index, arguments.threshold)
+    fitted = calibrate.fit(sample)
+    rows = calibrate.comparison_rows(sample, stage, arm.index, arguments.threshold)
     if arguments.max_loss is not None:
         rows.append(calibrate.row_for_loss(arguments.max_loss, sample, stage, arm.index))
     title = f"{len(sample.states)} training queries"
@@ -170,12 +159,5 @@ def _overrides(fitted: CalibrateByCurve) -> str:
     def points(values: Sequence[float]) -> str:
         return "[" + ",".join(f"{value:g}" for value in values) + "]"
 
-    overrides = [
-        f"{_STAGE}=table",
-        f"{_STAGE}.lists=0",
-        f"{_STAGE}.x={points(fitted.x)}",
-        f"{_STAGE}.y={points(fitted.y)}",
-    ]
-    overrides += [f"{_STAGE}.best_of={fitted.best_of or 'null'}"]
-    overrides += [f"{_STAGE}.best_x={points(fitted.best_x)}", f"{_STAGE}.best_y={points(fitted.best_y)}"]
-    return " ".join(overrides)
+    x, y = points(fitted.x), points(fitted.y)
+    return f"{_STAGE}=table {_STAGE}.lists=0 {_STAGE}.x={x} {_STAGE}.y={y}"
