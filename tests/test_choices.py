@@ -125,6 +125,17 @@ def test_stage_class_names_its_switch_and_place(monkeypatch: pytest.MonkeyPatch)
         composition.compose(["second=on"])
 
 
+def test_stage_class_without_a_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be on and never run."""
+    monkeypatch.setattr(options, "_options", dict(options._options))
+    option("third")(Cut)
+    with pytest.raises(ConfigError, check=naming("third", "order", "before=", "after=")):
+        composition.compose(["third=on"])
+    listed = [*composition.compose([]).config["order"], "third"]
+    names = [name for name, _ in composition.compose(["third=on", f"order=[{','.join(listed)}]"]).pipeline]
+    assert names[-1] == "third"
+
+
 @pytest.mark.slow
 def test_defaults_stand_once() -> None:
     """No value of a preset is the one that it overwrites, and no switch that it chooses is the default."""

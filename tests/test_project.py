@@ -13,6 +13,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
+from ragbench.config import choices as config_choices
 from ragbench.config import composition, project
 from ragbench.config.overrides import word, words
 from tests.naming import naming
@@ -331,3 +332,17 @@ def test_preset_next_to_the_project_file_is_taken_with_trust(tmp_path: Path, mon
         composition.compose(["exp=own"])
     with trust():
         assert composition.compose(["exp=own"]).value("p6.depth") == 33
+
+
+def test_option_next_to_the_project_file_extends_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ragbench.yaml").write_text("data: builtin_v1\n")
+    for name in ("calibration/mine", "p6/mine"):
+        option = tmp_path / "conf" / f"{name}.yaml"
+        option.parent.mkdir(parents=True, exist_ok=True)
+        option.write_text('defaults:\n  - "on"\n  - _self_\n')
+    monkeypatch.chdir(tmp_path)
+    with trust():
+        known = config_choices.read()
+        for group in ("calibration", "p6"):
+            keys = {parameter.key: parameter.default for parameter in known.option(group, "mine").parameters}
+            assert keys == {parameter.key: parameter.default for parameter in known.option(group, "on").parameters}

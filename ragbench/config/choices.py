@@ -296,9 +296,13 @@ def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, Dic
     package = next(declared, group)
     if file is None:
         return package, OmegaConf.create(store.node(group, name))
-    if _is_of_project(file):  # without a list of defaults
-        return package, OmegaConf.create(read_yaml_file(file))
-    node: Any = hydra_api.compose(name=f"{group}/{name}", shipped=True)[0]
+    if not _is_of_project(file):
+        node: Any = hydra_api.compose(name=f"{group}/{name}", shipped=True)[0]
+    elif "defaults" not in (content := read_yaml_file(file) or {}):
+        return package, OmegaConf.create(content)
+    else:  # Hydra takes a file from a further folder as an option only
+        sign = "" if group in hydra_api.compose()[1] else "+"
+        node = hydra_api.compose([f"{sign}{group}={name}"])[0]
     for part in package.split("."):
         node = node.get(part) if node is not None else None
     return package, OmegaConf.create({}) if node is None else node

@@ -378,8 +378,10 @@ def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
     order, known = list(stages), config_choices.read()
     for group in known.added:
         place = known.place(group)
-        if not _is_stage(config.get(group)) or group in order or not place:
+        if not _is_stage(config.get(group)) or group in order:
             continue
+        if not place:
+            raise ConfigError(f"{group} is on, but no place in order: give @option before= or after= an entry of order")
         ((side, neighbour),) = place.items()
         if neighbour not in order:
             raise ConfigError(f"'{neighbour}' is not an entry of order{did_you_mean(neighbour, order, 'entries')}")

@@ -20,7 +20,7 @@ SECTIONS = "sections"
 """The first entry of the defaults list: every section with the defaults of its class, and every switch that is off."""
 DATA = "data"
 CLASS = "class"
-"""The group of all classes by name, for files that give one other values: `/class@_here_: Rank`."""
+"""The group of the four stages that are on without a switch: `class@dense: RetrieveDense` in config.yaml."""
 _SOURCES, _MADE_BY = "_sources", "made by"
 _TYPED = (bool, int, float, str)
 

@@ -32,7 +32,8 @@ class Rank(Reorder):
     """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.
 
     `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench fit ranker` writes it,
-    or `NAME@DIGEST` for those in conf/ranker/NAME-DIGEST.txt: without a tree, the order is that of fusion. The features
+    or `NAME@DIGEST` for those in conf/ranker: NAME.txt, or NAME-DIGEST.txt next to the file of a project. Without a
+    tree, the order is that of fusion. The features
     of a document are those of its first hit; its further hits keep the share of the first hit's score that they had in
     fusion. A source that the pipeline does not search, as in a mode of a request, is one that found nothing. Scores lie
     between 0 and 1; hits below `depth` come after all others in the order they had.

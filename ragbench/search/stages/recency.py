@@ -39,7 +39,7 @@ _IS_DATE = Constraint(_is_date, "must be an ISO date such as 2026-01-31")
 
 @option(
     "recency",
-    "Boost recently changed documents (source 001); off in every benchmark preset, because its dates are arbitrary.",
+    "Boost recently changed documents (source 001); only in `ragdocs*`, as dates of the corpus are arbitrary.",
 )
 @dataclass(frozen=True)
 class BoostRecent(Boost):
