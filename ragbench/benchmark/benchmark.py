@@ -18,6 +18,7 @@ from ragbench.corpus.links import collection_digest
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
+    from ragbench.benchmark.followed_labels import FollowedLabels
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Grades (0-3, or those of the collection) by qid and by docno or section id; absent pairs are unjudged."""
@@ -79,6 +80,7 @@ class Benchmark:
         notes: Sentences on what was excluded from the documents, by kind, and how names of answers were understood.
         drawn_from: The number of documents of which these are a part, for a preliminary verdict; None if they are all.
         missing: (qid, name, grade) of excluded judgments: their document or section is not in the collection.
+        labels: What became of the judged documents, of which the judgments here exclude doubtful ones; None if unknown.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Benchmark:
     notes: tuple[str, ...] = field(default=(), compare=False)
     drawn_from: int | None = None
     missing: tuple[tuple[str, str, int], ...] = field(default=(), compare=False)
+    labels: FollowedLabels | None = field(default=None, compare=False, repr=False)
     _read: tuple[Mapping[str, Any], tuple[Any, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

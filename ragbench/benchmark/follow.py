@@ -21,7 +21,7 @@ from ragbench.benchmark.labels import LabelHealth
 from ragbench.benchmark.names import address, addresses
 from ragbench.benchmark.phrases import words
 
-Outcome = Literal["stands", "edited", "moved", "merged", "split", "gone"]
+Outcome = Literal["stands", "edited", "rewritten", "moved", "merged", "split", "gone"]
 
 _RUN = 4  # words of a run
 _COMMON = 12  # documents from which a run of words is boilerplate
@@ -33,7 +33,7 @@ _SHORT = 8  # runs, with fewer of which a text cannot be told from others
 class Thresholds:
     """Shares of the runs of a judged text, 0 to 1.
 
-    `kept`: of a page that stands, edited or not; below, it is doubtful. `found`: of a page whose text is elsewhere.
+    `kept`: of a page that stands, edited or not; below, it is rewritten. `found`: of a page whose text is elsewhere.
     `named`: the same where the file name or the title is equal. `lead`: over the second best place. `part`: of one page
     of several that have the text now; `trace`: below, the text is gone.
     """
@@ -51,7 +51,8 @@ class Followed:
     """What became of a judged document or section.
 
     `targets` has where it is now: itself, another one, the parts of a split, none if it is gone. `confidence` is
-    between 0 and 1; repaired judgments omit `doubtful` ones. `reason` is the evidence for it, in words.
+    between 0 and 1. `reason` is the evidence for it, in words. `doubtful`: too little shows where it is, so that no
+    score and no repaired file has it; one that is rewritten in its place still answers for it.
     """
 
     target: str
@@ -66,11 +67,6 @@ class Followed:
     def is_moved(self) -> bool:
         """Whether a judgment must name something else now, and it is known what."""
         return not self.doubtful and self.targets not in ((self.target,), ())
-
-    @property
-    def may_be_elsewhere(self) -> bool:
-        """Whether its text is in other documents in doubt; one that was rewritten in its place still answers for it."""
-        return self.doubtful and self.outcome != "edited"
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ class LabelFollower:
             return Followed(docno, "edited", (docno,), max(kept, 0.5), reason)
         if share >= self._limits.found + self._limits.lead and best != docno:
             return Followed(docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {best}", doubtful=True)
-        return Followed(docno, "edited", (docno,), kept, reason, doubtful=True)
+        return Followed(docno, "rewritten", (docno,), kept, reason)
 
     def _declared(self, docno: str) -> Followed | None:
         """By an address that one page of today has in its frontmatter."""
@@ -221,6 +217,8 @@ class LabelFollower:
             if same is not None and text is not None and (kept := _kept(text, same)) >= self._limits.kept:
                 outcome = "edited" if new == docno else page.outcome
                 return Followed(target, outcome, (f"{new}#{anchor}",), kept, "edited")
+            if same is not None and text is not None:
+                return self._rewritten_section(target, text, page, f"{new}#{anchor}")
         if text is None:
             found = (f"{docno}#{anchor}",) if docno in self._documents and old is None else ()
             return (
@@ -229,6 +227,15 @@ class LabelFollower:
                 else Followed(target, "stands", found, 1.0, "same name")
             )
         return self._found_section(target, text, page)
+
+    def _rewritten_section(self, target: str, text: str, page: Followed, same: str) -> Followed:
+        """One whose name still exists, and hardly any of its text: it stands unless its text went elsewhere."""
+        found = self._found_section(target, text, page)
+        clear = found.confidence >= self._limits.found + self._limits.lead and found.targets != (same,)
+        if found.is_moved or (found.doubtful and clear):
+            return found
+        kept = 1 - found.confidence if not found.targets else found.confidence
+        return Followed(target, "rewritten", (same,), kept, f"{kept:.0%} of its text is left")
 
     def _found_section(self, target: str, text: str, page: Followed) -> Followed:
         """A section by its text, in the pages of its page first."""
@@ -296,7 +303,15 @@ def _texts(document: Document) -> dict[str, str]:
 def health(followed: Iterable[Followed]) -> LabelHealth:
     """The counts of judgments, each with what became of its target."""
     counts = Counter(
-        "gone" if not one.targets else "doubtful" if one.doubtful else "moved" if one.is_moved else "stand"
+        "gone"
+        if not one.targets
+        else "doubtful"
+        if one.doubtful
+        else "rewritten"
+        if one.outcome == "rewritten"
+        else "moved"
+        if one.is_moved
+        else "stand"
         for one in followed
     )
     return LabelHealth(**counts)

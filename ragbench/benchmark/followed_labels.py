@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.errors import RagbenchError
+from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.follow import Earlier, Followed, LabelFollower, health
@@ -30,20 +32,39 @@ class FollowedLabels:
         return health(self.by_name[name] for _, name, _ in self.judged)
 
     def document_qrels(self) -> dict[str, dict[str, int]]:
-        """The judgments of documents where they are now, without those that are gone or may be elsewhere."""
+        """The judgments of documents where they are now, without doubtful ones and those that are gone."""
         qrels: dict[str, dict[str, int]] = {}
         for qid, name, grade in self.judged:
             followed = self.by_name[name]
-            for target in () if followed.may_be_elsewhere else followed.targets:
+            for target in () if followed.doubtful else followed.targets:
                 docno = docno_of_section(target) if followed.is_section else target
                 grades = qrels.setdefault(qid, {})
                 grades[docno] = max(grade, grades.get(docno, grade))
         return qrels
 
     @property
+    def doubtful(self) -> list[tuple[str, str]]:
+        """(qid, name) of doubtful judgments, which take no part."""
+        return [(qid, name) for qid, name, _ in self.judged if self.by_name[name].doubtful]
+
+    @property
     def doubtful_queries(self) -> set[str]:
-        """The qids with a judged name whose text may be elsewhere."""
-        return {qid for qid, name, _ in self.judged if self.by_name[name].may_be_elsewhere}
+        """The qids with a doubtful judgment."""
+        return {qid for qid, _ in self.doubtful}
+
+    @property
+    def left_out(self) -> set[str]:
+        """The qids whose relevant judgments are all doubtful."""
+        certain = {qid for qid, name, grade in self.judged if grade > 0 and not self.by_name[name].doubtful}
+        return {qid for qid, name, grade in self.judged if grade > 0 and self.by_name[name].doubtful} - certain
+
+    def sentence(self, texts: Mapping[str, str]) -> str:
+        """How many doubtful judgments are excluded, with an example; `texts` are of queries by qid."""
+        (qid, name), several = self.doubtful[0], len(self.doubtful) > 1
+        take = f"{counted(len(self.doubtful), 'doubtful judgment')} {'take' if several else 'takes'} no part"
+        be = "is" if len(self.left_out) == 1 else "are"
+        left = f"; {counted(len(self.left_out), 'query')} without another one {be} excluded" if self.left_out else ""
+        return f"{take}, such as {name} for '{(texts.get(qid) or qid)[:60]}'{left}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +90,48 @@ def follow_labels(benchmark: Benchmark, state: EarlierState | None = None) -> Fo
     names = {name for _, name, _ in judged}
     files = [Path(data[key]) for key in ("queries", "qrels") if data.get(key)]
     return FollowedLabels(follow_names(names, benchmark.documents, Path(data["corpus"]), files, state), judged)
+
+
+def without_doubtful(benchmark: Benchmark) -> Benchmark:
+    """A benchmark with what became of its judgments, and without doubtful ones; itself where that is not known.
+
+    A query whose relevant judgments are all doubtful keeps none: with irrelevant ones it would have no answer.
+    """
+    try:
+        labels = follow_labels(benchmark)
+    except (RagbenchError, OSError):  # a run says that label health is unknown
+        return benchmark
+    if labels is None:
+        return benchmark
+    quoted = {(quote.qid, quote.docno) for quote in benchmark.quotes if quote.state != "lost"}
+    of_quotes = {one for one in labels.doubtful if (one[0], docno_of_section(one[1])) in quoted}  # words that are there
+    labels = replace(labels, judged=[one for one in labels.judged if one[:2] not in of_quotes])
+    if not (omitted := set(labels.doubtful)):
+        return replace(benchmark, labels=labels)
+    sections = {
+        qid: {name: grade for name, grade in grades.items() if (qid, name) not in omitted}
+        for qid, grades in benchmark.section_qrels.items()
+        if qid not in labels.left_out
+    }
+    before, now = best_sections(benchmark.section_qrels), best_sections(sections)
+    documents = {
+        qid: {
+            name: now[qid][name] if grade == before.get(qid, {}).get(name) else grade
+            for name, grade in grades.items()
+            if (name in now.get(qid, {}) if name in before.get(qid, {}) else (qid, name) not in omitted)
+        }
+        for qid, grades in benchmark.document_qrels.items()
+        if qid not in labels.left_out
+    }
+    texts = {topic.qid: topic.text for topic in benchmark.topics}
+    reduced = replace(
+        benchmark,
+        document_qrels={qid: grades for qid, grades in documents.items() if grades},
+        section_qrels={qid: grades for qid, grades in sections.items() if grades},
+        warnings=(*benchmark.warnings, f"{labels.sentence(texts)} (ragbench data repair lists them)"),
+        labels=labels,
+    )
+    return reduced if benchmark.source is None else reduced.read_from(benchmark.source)
 
 
 def _judged(documents: Qrels, sections: Qrels) -> Iterable[tuple[str, str, int]]:

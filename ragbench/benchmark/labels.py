@@ -12,19 +12,21 @@ class LabelHealth:
     """Judgments of a benchmark by what became of the documents and sections that they name.
 
     `stand`: the judged text is where it was, edited lightly at most. `moved`: it is elsewhere now, and known where.
-    `doubtful`: it changed or moved, and too little shows what the judgment is worth now. `gone`: no document has it.
-    A run scores judgments as they are written; repaired files omit doubtful and gone ones.
+    `doubtful`: it is elsewhere, and too little shows where. `gone`: no document has it. `rewritten`: hardly any of it
+    is left where it was. A run scores judgments as they are written, but no doubtful ones; repaired files omit doubtful
+    and gone ones.
     """
 
     stand: int = 0
     moved: int = 0
     doubtful: int = 0
     gone: int = 0
+    rewritten: int = 0
 
     @property
     def judgments(self) -> int:
         """All of them."""
-        return self.stand + self.moved + self.doubtful + self.gone
+        return self.stand + self.moved + self.doubtful + self.gone + self.rewritten
 
     @property
     def is_sound(self) -> bool:
@@ -36,7 +38,8 @@ class LabelHealth:
         if self.is_sound:
             return f"label health: all {counted(self.judgments, 'judgment')} stand"
         others = [f"{self.moved} moved"] if self.moved else []
-        others += [f"{n} {_be(n)} {word}" for n, word in ((self.doubtful, "doubtful"), (self.gone, "gone")) if n]
+        states = ((self.rewritten, "rewritten"), (self.doubtful, "doubtful"), (self.gone, "gone"))
+        others += [f"{n} {_be(n)} {word}" for n, word in states if n]
         standing = f"{self.stand} of {counted(self.judgments, 'judgment')} stand"
         return f"label health: {', '.join([standing, *others])}"
 

@@ -16,6 +16,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.options import option
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.followed_labels import without_doubtful
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
 from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
@@ -43,7 +44,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
 
     `resplit: SEED` replaces the splits by new halves, train and test, stratified by type and area. With `topics=False`
     only the documents are read, nothing is masked in them, and no option that names queries or judgments is needed.
-    Raises ConfigError for an unknown or unusable option, BenchmarkError or CorpusError for data that cannot be read.
+    Doubtful judgments (`Followed.doubtful`) are excluded, and `warnings` counts them. Raises ConfigError for an unknown
+    or unusable option, BenchmarkError or CorpusError for data that cannot be read.
     """
     name, loader, options, seed = _parse(spec)
     loaded = loader(**_complete(name, loader, options, topics), topics=topics)
@@ -53,7 +55,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
         from ragbench.benchmark.split import resplit
 
         loaded = resplit(loaded, seed)
-    return loaded.read_from({"data": dict(spec)})
+    loaded = loaded.read_from({"data": dict(spec)})
+    return without_doubtful(loaded) if topics else loaded
 
 
 def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:

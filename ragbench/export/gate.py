@@ -7,7 +7,7 @@ correction (an intersection-union test; Berger, Technometrics 24, 1982)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,6 +16,7 @@ import numpy as np
 from ragbench.base import console
 from ragbench.base.bounds import Confidence, Share, Validated, Weight
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
+from ragbench.base.formatting import counted
 from ragbench.evaluation import contexts
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms, JudgedContrast
@@ -102,6 +103,11 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
     policy = _policy(baseline, limits)
     roles = {BASELINE: baseline, CANDIDATE: candidate}
     shared = _with_shared_labels(roles)
+    if not all(len(one.per_query) for one in shared.values()):
+        raise ResultsError(
+            "no query can be compared, because all have doubtful judgments, or none in one of the runs: "
+            "repair them with ragbench data repair --write and run both again"
+        )
     pair = Arms({role: Arms.of(shared[role], policy).arms[arm.name] for role, arm in roles.items()}, policy)
     for role, arm in pair.arms.items():
         if DOCUMENT not in arm.levels:
@@ -156,16 +162,24 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
 
 
 def _with_shared_labels(roles: Mapping[str, MeasuredArm]) -> dict[str, Measurements]:
-    """The results of both; where pages have moved, of the queries that have labels in both."""
+    """The results of both; where pages have moved, of the queries that have labels in both, and no doubtful ones."""
     results = {role: arm.results for role, arm in roles.items()}
-    found = results[CANDIDATE].labels
-    if found is None or found.health.is_sound:
+    found, doubtful = results[CANDIDATE].labels, doubtful_queries(*roles.values())
+    if not doubtful and (found is None or found.health.is_sound):
         return results
     old, new = (set(one.judged_queries) for one in results.values())
-    shared = (old & new) | (set(results[CANDIDATE].per_query["qid"]) - old - new)
+    shared = ((old & new) | (set(results[CANDIDATE].per_query["qid"]) - old - new)) - doubtful
     return {
         role: replace(one, per_query=one.per_query[one.per_query["qid"].isin(shared)]) for role, one in results.items()
     }
+
+
+def doubtful_queries(baseline: MeasuredArm, candidate: MeasuredArm) -> set[str]:
+    """The qids that two runs did not measure by the same judgments, because one had doubtful ones."""
+    first, second = baseline.results, candidate.results
+    if first.record["benchmark"]["digest"] == second.record["benchmark"]["digest"]:
+        return set()
+    return {qid for one in (first, second) if one.labels is not None for qid in one.labels.doubtful_queries}
 
 
 def _with_labels(quality: Check, baseline: MeasuredArm, candidate: MeasuredArm, margin: float) -> list[Check]:
@@ -174,12 +188,15 @@ def _with_labels(quality: Check, baseline: MeasuredArm, candidate: MeasuredArm, 
     A failure that is gone with labels that follow the judged pages is of the labels, so it decides nothing.
     """
     followed = candidate.results.labels
-    if followed is None or followed.health.is_sound:
+    doubtful = doubtful_queries(baseline, candidate)
+    if followed is None or (followed.health.is_sound and not doubtful):
         return [quality] if followed is None else [quality, Check("labels", "passes", followed.health.sentence())]
-    written, now = _changes(baseline, candidate)
+    written, now = _changes(baseline, candidate, doubtful)
+    left = f"; {counted(len(doubtful), 'query')} with doubtful judgments excluded from both runs" if doubtful else ""
+    said = f"; {followed.sentence(candidate.results.texts)}" if followed.doubtful else ""
     message = (
-        f"{followed.health.sentence()}; {candidate.results.primary} changes by {written:+.3f} with labels as written "
-        f"and by {now:+.3f} where the judged pages are now"
+        f"{followed.health.sentence()}{said}{left}; {candidate.results.primary} changes by {written:+.3f} "
+        f"with labels as written and by {now:+.3f} where the judged pages are now"
     )
     if quality.outcome != "fails" or now <= -margin or now <= written:
         return [quality, Check("labels", "not checked", message)]
@@ -188,17 +205,17 @@ def _with_labels(quality: Check, baseline: MeasuredArm, candidate: MeasuredArm, 
     return [undecided, Check("labels", "not checked", remedy, undecided=True)]
 
 
-def _changes(baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[float, float]:
+def _changes(baseline: MeasuredArm, candidate: MeasuredArm, doubtful: Collection[str]) -> tuple[float, float]:
     """The mean change of the measure, by labels as written and by labels that follow; NaN without common queries.
 
-    A query whose labels are gone keeps its value as written: its answer is lost, not moved.
+    `doubtful` queries are excluded from both. One whose labels are gone keeps its value as written: its answer is lost,
+    not moved.
     """
     sides = [(side.results, side.name) for side in (baseline, candidate)]
     old, new = (
-        {str(qid): float(value) for qid, value in results.values(name, results.primary).items()}
+        {str(qid): float(value) for qid, value in results.values(name, results.primary).items() if qid not in doubtful}
         for results, name in sides
     )
-    doubtful = candidate.results.labels.doubtful_queries if candidate.results.labels else set()
     now = [written | labels.followed_values(*side) for written, side in zip((old, new), sides, strict=True)]
     old_now, new_now = ({qid: value for qid, value in values.items() if qid not in doubtful} for values in now)
     return _mean_change(old, new), _mean_change(old_now, new_now)

@@ -13,7 +13,7 @@ from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.moves import Answers, Moved, moves
 from ragbench.evidence.verdict import QUALITY, LevelComparison
 from ragbench.export import gate_page
-from ragbench.export.gate import Check
+from ragbench.export.gate import Check, doubtful_queries
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.results import comparisons
 from ragbench.results.measurements import DOCUMENTS
@@ -32,7 +32,8 @@ _ADVICE = {
 
 def moved(baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[list[Moved], list[Moved]]:
     """The lost and the won queries by their text, each by the best rank of a relevant document in its own run."""
-    texts: dict[str, str] = dict(candidate.results.topics[["qid", "text"]].itertuples(index=False))
+    doubtful = doubtful_queries(baseline, candidate)
+    texts = {qid: text for qid, text in candidate.results.texts.items() if qid not in doubtful}
     before, _ = _answers(baseline, texts)
     now, hits = _answers(candidate, texts)
     return moves(before, now, DEPTH, hits)

@@ -234,6 +234,7 @@ def label_sentences(results: Measurements) -> list[str]:
     means = ", ".join(f"{arm} {sum(found.values()) / len(found):.3f}" for arm, found in values.items() if found)
     return [
         f"{health.sentence()}: ragbench data repair lists them",
+        *([results.labels.sentence(results.texts)] if health.doubtful else []),
         *([f"{results.primary} with labels where the judged pages are now: {means}"] if means else []),
     ]
 

@@ -28,7 +28,7 @@ _COLUMNS = ("qid", "judged", "grade", "outcome", "now", "confidence", "doubtful"
 def files(benchmark: Benchmark, qids: Collection[str]) -> dict[str, str]:
     """The file of labels by name; none for benchmarks that are not folders of markdown, and if git cannot be read."""
     try:
-        labels = follow_labels(benchmark)
+        labels = follow_labels(benchmark) if benchmark.labels is None else benchmark.labels
     except (RagbenchError, OSError) as error:
         _LOG.warning(f"label health is unknown, because the earlier documents cannot be read: {error}")
         return {}

@@ -155,6 +155,11 @@ class Measurements:
         frame = pd.read_parquet(self.folder / TOPICS).sort_values("qid", ignore_index=True)
         return frame[list(TOPIC_COLUMNS)]
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the queries by qid."""
+        return dict(self.topics[["qid", "text"]].itertuples(index=False))
+
     @cached_property
     def labels(self) -> FollowedLabels | None:
         """What had become of the judged pages when it was measured; None for benchmarks that are not files."""

@@ -14,7 +14,7 @@ from ragbench.base import console, locations, registry
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
-from ragbench.report import evidence, figures, pareto, tables
+from ragbench.report import evidence, figures, pareto, screen, tables
 from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 
@@ -82,6 +82,8 @@ class Results(Measurements):
             "mlflow_run": self.tracking_run,
             "comparison": self.comparison,
         }
+        if self.labels is not None and self.labels.doubtful:
+            values["labels"] = screen.label_sentences(self)
         tables = {"verdicts": self.verdicts}
         if self.record["command"] != "ablate":
             tables |= {"summary": self.summary(("split",)), "best_arm": self.best_arm}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,19 @@ def test_follow_sections_by_name_and_by_text() -> None:
     assert drop.outcome == "gone"
 
 
+def test_follow_what_is_rewritten_in_its_place() -> None:
+    old = page("keys", f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Drop\n\n{ROLES}")
+    new = page("keys", f"# Keys\n\n## Rotate\n\n{prose(50)}\n\n## Drop\n\n{prose(51)}")
+    follower = LabelFollower(earlier(old, page("logs", LOGS)), [new, page("logs", BACKUP), page("guide", LOGS)])
+    rewritten = [follower.follow(name) for name in ("keys", "keys#keys/rotate")]
+    assert [(one.outcome, one.targets, one.doubtful) for one in rewritten] == [
+        ("rewritten", ("keys",), False),
+        ("rewritten", ("keys#keys/rotate",), False),
+    ]
+    assert follower.follow("logs").doubtful  # its text is in guide now
+    assert health(rewritten) == LabelHealth(rewritten=2)
+
+
 def git(folder: Path, *arguments: str) -> None:
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
@@ -138,12 +152,55 @@ def moved(tmp_path: Path) -> Path:
 def test_follow_labels_through_the_history_of_git(moved: Path) -> None:
     benchmark = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv")
     labels = follow_labels(benchmark)
-    assert labels.health == LabelHealth(stand=1, moved=2, doubtful=1, gone=1)
+    assert labels.health == LabelHealth(stand=1, moved=2, rewritten=1, gone=1)
     assert labels.by_name["keys.md"].targets == ("guide/tokens",)
     assert labels.by_name["backup.md"].outcome == "merged"
     assert sorted(docno for grades in labels.document_qrels().values() for docno in grades) == [
         *("guide/tokens", "handbook", "limits", "logs"),
     ]
+
+
+def test_load_leaves_doubtful_judgments_out(moved: Path) -> None:
+    (moved / "docs" / "guide" / "records.md").write_text((moved / "docs" / "logs.md").read_text())
+    (moved / "docs" / "logs.md").write_text(prose(42))
+    rows = "text,relevant\nhow to use logs,logs.md\nhow to use keys,logs.md;limits.md\n"
+    git(moved, "commit", "-qam", "move the text of logs")
+    whole = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv")
+    assert whole.labels.doubtful == [("q-" + whole.topics[1].qid[2:], "logs")]
+    assert [len(grades) for grades in whole.document_qrels.values()] == [1] and whole.source is not None
+    said = (
+        "1 doubtful judgment takes no part, such as logs for 'how to use logs'; 1 query without another one is excluded"
+    )
+    assert f"{said} (ragbench data repair lists them)" in whole.warnings
+    (moved / "queries.csv").write_text(rows)
+    git(moved, "commit", "-qam", "judge again")
+    again = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv")
+    assert not again.labels.doubtful and len(again.document_qrels) == 2 and again.digest != whole.digest
+
+
+def test_load_without_doubtful_judgments_of_sections(tmp_path: Path) -> None:
+    """The grade of a document that follows from its sections follows from those that are left."""
+    docs, qrels = tmp_path / "docs", tmp_path / "qrels"
+    docs.mkdir()
+    qrels.mkdir()
+    (docs / "keys.md").write_text(f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Drop\n\n{ROLES}\n")
+    (docs / "logs.md").write_text(f"# Logs\n\n{LOGS}\n")
+    (qrels / "topics.jsonl").write_text('{"qid": "q1", "text": "one"}\n{"qid": "q2", "text": "two"}\n')
+    judged = ("q1 0 keys#keys/rotate 3", "q1 0 keys#keys/drop 1", "q2 0 keys#keys/rotate 2", "q2 0 logs#logs 0")
+    (qrels / "sections.qrels").write_text("\n".join(judged) + "\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "judge")
+    load = partial(load_benchmark, "native", corpus=docs, qrels=qrels)
+    assert load().document_qrels == {"q1": {"keys": 3}, "q2": {"keys": 2, "logs": 0}}
+    (docs / "keys.md").write_text(f"# Keys\n\n## Rotate\n\n{prose(60)}\n\n## Drop\n\n{ROLES}\n\n## Turn\n\n{KEYS}\n")
+    assert load().document_qrels == {"q1": {"keys": 3}, "q2": {"keys": 2, "logs": 0}}  # a sure move, as it is written
+    (docs / "keys.md").write_text(
+        f"# Keys\n\n## Rotate\n\n{prose(60)}\n\n## Drop\n\n{ROLES}\n\n## Turn\n\n{KEYS}\n\n## Renew\n\n{KEYS}\n"
+    )
+    assert load().labels.left_out == {"q2"}
+    assert load().section_qrels == {"q1": {"keys#keys/drop": 1}} and load().document_qrels == {"q1": {"keys": 1}}
+    assert not load().unanswerable
 
 
 def test_follow_labels_without_git_from_an_earlier_folder(moved: Path, tmp_path: Path) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import html as html_module
 import random
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import ResultsError
 from ragbench.benchmark.labels import LabelHealth
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
+from ragbench.export import run_moves
 from ragbench.export.gate import Limits, gate
 from ragbench.export.measured_arm import find
 from ragbench.report import html, screen
 from ragbench.results.labels import followed_values
 from ragbench.results.measurements import Measurements
+from ragbench.workbench.results import Results
 
 NAMES = ("keys", "logs", "backup", "roles", "limits", "tokens", "quotas", "regions")
 
@@ -72,13 +76,56 @@ def test_gate_does_not_excuse_emptied_pages_by_their_labels(settings_of, project
         (project / "docs" / f"{name}.md").write_text("# Page\n\nTo be written.\n", encoding="utf-8")
     git(project, "commit", "-qam", "empty")
     after = measured(settings_of, project)
-    assert after.labels.health.doubtful == len(NAMES) and not after.labels.doubtful_queries
+    assert after.labels.health.rewritten == len(NAMES) and not after.labels.doubtful
     quality, labels = (
         check
         for check in gate(find(before.folder), find(after.folder), Limits(changed_data=True))
         if check.part in ("quality", "labels")
     )
     assert (quality.outcome, labels.undecided) == ("fails", False)
+
+
+def test_doubtful_labels_take_no_part_in_run_and_gate(settings_of, project: Path) -> None:
+    before = measured(settings_of, project)
+    text = (project / "docs" / "keys.md").read_text()
+    (project / "docs" / "guide.md").write_text(text)
+    (project / "docs" / "keys.md").write_text("# Keys\n\nkeys now have a guide of their own with other words in it\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "move the text")
+    after = measured(settings_of, project)
+    said = "1 doubtful judgment takes no part, such as keys for 'keys'; 1 query without another one is excluded"
+    assert after.labels.health == LabelHealth(stand=7, doubtful=1)
+    assert said in screen.label_sentences(after) and html_module.escape(said, quote=True).replace(
+        "&#x27;", "&#39;"
+    ) in html.render(after)
+    assert said in Results.of(after).as_json()["labels"] and "labels" not in Results.of(before).as_json()
+    assert len(after.judged_queries) == 7 and after.values("ours").mean() == 1
+    assert before.record["benchmark"]["digest"] != after.record["benchmark"]["digest"]
+    sides = find(before.folder), find(after.folder)
+    checks = gate(*sides, Limits(changed_data=True))
+    (labels,) = (check for check in checks if check.part == "labels")
+    assert said in labels.message and "; 1 query with doubtful judgments excluded from both runs" in labels.message
+    (quality,) = (check for check in checks if check.part == "quality")
+    assert {level.comparison.n for level in quality.levels} == {7}
+    lost, won = run_moves.moved(*sides)
+    assert not lost and not won
+
+
+def test_gate_of_doubtful_labels_alone_compares_nothing(settings_of, project: Path) -> None:
+    rows = [f"{name},{name}.md;regions.md" for name in NAMES[:-1]]
+    (project / "q.csv").write_text("\n".join(["text,relevant", *rows]) + "\n")
+    git(project, "commit", "-qam", "judge again")
+    before = measured(settings_of, project)
+    for name in NAMES[:-1]:
+        page = project / "docs" / f"{name}.md"
+        (project / "docs" / f"guide-{name}.md").write_text(page.read_text())
+        page.write_text("# Page\n\nThis page has moved to a place of its own now\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "move all but one")
+    after = measured(settings_of, project)
+    assert after.labels.health == LabelHealth(stand=7, doubtful=7) and len(after.judged_queries) == 7
+    with pytest.raises(ResultsError, match="no query can be compared, because all have doubtful judgments"):
+        gate(find(before.folder), find(after.folder), Limits(changed_data=True))
 
 
 def test_retimed_run_keeps_its_labels(settings_of, project: Path) -> None:

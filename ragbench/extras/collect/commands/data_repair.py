@@ -18,7 +18,8 @@ _LOG = logging.getLogger(__name__)
 DESCRIPTION = """Find where judged pages and sections are after documents changed, and print what became of each.
 
 Evidence is the history of git, addresses in the frontmatter (aliases, redirect_from), and the text of the pages. With
---write, repaired copies are written next to the files, which stay. Doubtful and lost judgments are listed and omitted.
+--write, repaired copies are written next to the files, which stay. Doubtful and lost judgments are listed and omitted;
+rewritten pages keep theirs.
 """
 EXAMPLES = """examples:
   ragbench data repair data=vault data.corpus=notes data.queries=queries.csv
@@ -96,4 +97,5 @@ def _line(name: str, one: Followed) -> str:
     """A name in the report."""
     where = f" -> {', '.join(one.targets)}" if one.targets and one.targets != (one.target,) else ""
     said = " (doubtful: omitted)" if one.doubtful else " (omitted)" if not one.targets else ""
-    return f"{one.outcome:7} {name}{where}, confidence {one.confidence:.2f}: {one.reason}{said}"
+    said = " (kept: check that it still answers)" if one.outcome == "rewritten" else said
+    return f"{one.outcome:9} {name}{where}, confidence {one.confidence:.2f}: {one.reason}{said}"

@@ -48,8 +48,8 @@ def test_repair_prints_first_and_writes_nothing(place: Path, capsys: pytest.Capt
     assert repair() == 0
     out = capsys.readouterr().out
     assert "label health: 0 of 5 judged names stand, 4 moved, 1 is gone" in out
-    assert "moved   a.md -> new-a, confidence 1.00" in out and "merged  merged.md -> book" in out
-    assert "gone    old.md" in out and "nothing is written: add --write" in out
+    assert "moved     a.md -> new-a, confidence 1.00" in out and "merged    merged.md -> book" in out
+    assert "gone      old.md" in out and "nothing is written: add --write" in out
     assert sorted(path.name for path in place.iterdir()) == before
 
 
