@@ -6,12 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from ragbench.corpus.searched import normalised
+from ragbench.corpus.searched import IDEOGRAPHS, KANA, normalised
 
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # written without spaces: every one is a word
+_UNSPACED = KANA + IDEOGRAPHS  # every one is a word
 # Marks that stand apart from their letter, and signs that are never shown, such as soft hyphens, are parts of a word.
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff"
-WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}](?:[{_INSIDE}]*[^\W_{_IDEOGRAPHS}])*[{_INSIDE}]*")
+WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[{_INSIDE}]*[^\W_{_UNSPACED}])*[{_INSIDE}]*")
 _BREAK = re.compile(r"\n[^\S\n]*(?:\n|#|```|~~~)")  # between paragraphs, before headings and code
 
 _Passage = tuple[str, ...]

@@ -17,6 +17,13 @@ IGNORED = re.compile(
 )
 """What is dropped of words: code points that are never shown."""
 
+KANA, IDEOGRAPHS, HANGUL = (
+    r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff",  # without the dot and marks between kana
+    r"\u3400-\u4dbf\u4e00-\u9fff",
+    r"\uac00-\ud7af",
+)
+"""The letters of Japanese, Chinese and Korean, for a class of a regular expression."""
+
 _DESTINATION = re.compile(
     r"(?P<code>(?P<ticks>`+|~{3,})(?!`).*?(?<!`)(?P=ticks)(?!`))"
     r"|\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"  # `[label](page.md "title")`

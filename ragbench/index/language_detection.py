@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ragbench.base import minimums
-from ragbench.corpus.searched import without_destinations
+from ragbench.corpus.searched import HANGUL, IDEOGRAPHS, KANA, without_destinations
 
 VERSION = 1
 _FUNCTION_WORDS = {
@@ -39,9 +39,9 @@ _FUNCTION_WORDS = {
 }
 _SCRIPTS = (
     # A page of Japanese has many Chinese characters, one of Chinese no kana.
-    (re.compile(r"[\u3040-\u30ff]"), 1 / 8, ("Japanese",)),
-    (re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]"), 1 / 4, ("Chinese",)),
-    (re.compile(r"[\uac00-\ud7af]"), 1 / 4, ("Korean",)),
+    (re.compile(f"[{KANA}]"), 1 / 8, ("Japanese",)),
+    (re.compile(f"[{IDEOGRAPHS}]"), 1 / 4, ("Chinese",)),
+    (re.compile(f"[{HANGUL}]"), 1 / 4, ("Korean",)),
     # Letters that the other languages of these three lack: enough of them where a quarter of a text is in the language.
     (re.compile(r"[іїєґІЇЄҐ]"), 1 / 100, ("Ukrainian",)),
     (re.compile(r"[ыэёЫЭЁ]"), 1 / 200, ("Russian",)),

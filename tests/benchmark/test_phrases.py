@@ -17,3 +17,7 @@ def test_finder_takes_longest_passage_of_a_paragraph() -> None:
 
 def test_words_are_letters_digits_and_ideographs() -> None:
     assert words("Don't _use_ 鍵束 v2.1!") == ("don", "t", "use", "鍵", "束", "v2", "1")
+
+
+def test_dot_between_kana_is_punctuation() -> None:
+    assert words("データ・ベース") == words("データ ベース") == tuple("データベース")

@@ -18,16 +18,13 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ragbench.corpus.searched import normalised
+from ragbench.corpus.searched import HANGUL, IDEOGRAPHS, KANA, normalised
 from ragbench.index.analyzers import analyze, analyzer, length
 from ragbench.index.lexical import Bm25F
 
 OUTER = "()[]{}<>\"'`.,;:!?*_~|/\\=\u201c\u201d\u2018\u2019\u2026"
 """The punctuation around a word that does not belong to it."""
-CJK = (
-    r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f"  # kana
-    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"  # Chinese characters, Hangul
-)
+CJK = rf"{KANA}\uff66-\uff9f{IDEOGRAPHS}\uf900-\ufaff{HANGUL}"  # with half-width kana and compatibility forms
 """The letters of Chinese, Japanese and Korean, for a class of a regular expression."""
 _PART = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")
 _PAIR = re.compile(rf"(?=([{CJK}]{{2}}))")
