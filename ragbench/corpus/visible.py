@@ -57,6 +57,7 @@ _BYTES = re.compile(
     r"|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?",
     re.MULTILINE,
 )
+_ADDRESS, _HOST = re.compile(r"://[^\s?#]*\Z"), 253  # a path in an address, unlike a token in its query, is text
 _LONG_WORD = re.compile(r"(?<!\S)\S{60,}")
 _ENCODED = re.compile(r".*?[A-Za-z0-9+/=_-]{160}|[A-Za-z0-9+/]{60,76}\Z")  # a word in such bytes
 _ENTROPY = 4.0  # bits a character, for signs of base64: it has about 6, words joined by signs less
@@ -133,7 +134,11 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
                 if len(match[0]) > margin or match[1]:
                     edits.append(Edit(min(match.start() + margin, match.end()), match.end(), "\\" if match[1] else ""))
     if any(map(_ENCODED.match, _LONG_WORD.findall(text))):
-        edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match[0])]
+        edits += [
+            Edit(*match.span(), "", "bytes")
+            for match in _BYTES.finditer(text)
+            if _is_bytes(match[0]) and not _ADDRESS.search(text, max(match.start() - _HOST, 0), match.start())
+        ]
     masked = _masked(text, sorted(code))
     masked = _masked(masked, (match.span() for match in _CODE_SPAN.finditer(masked)))
     for match in _HEADING_ID.finditer(masked) if "{" in masked else ():

@@ -155,6 +155,15 @@ def test_left_out_parts_are_named_with_their_kind() -> None:
     assert str(len(BASE64)) in warnings[1].message
 
 
+def test_long_path_of_an_address_is_no_encoded_bytes() -> None:
+    path = "com/lighthouse/blob/faee8f1bdb8822a5653a81eba838dddf224d92d6/" + "keeper/of-the-lamp/" * 6 + "Schema5"
+    address = f"[schema](https://example.{path})\n"
+    document, warnings = parse_document("a", "a.md", address.encode(), 0.0)
+    assert (document.text, warnings) == (address, [])
+    _, warnings = parse_document("a", "a.md", f"https://example.com/a?signed={BASE64}\n".encode(), 0.0)
+    assert [warning.name for warning in warnings] == ["bytes"]
+
+
 WORD = st.sampled_from(
     ["anchor", "berth", "crane", "dock", "ebb", "ferry", "gale", "hull", "inlet", "jetty", "keel", "lamp"]
 )
