@@ -1,0 +1,61 @@
+"""Sites of the questions in research/data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.index.language_detection import language
+from research.mixed_languages import Site
+from research.questions import write_site
+
+DATA = Path(__file__).parents[1] / "data"
+FILE = """folder: docs
+questions:
+- {thread: a/b#1, question: wann, answers: {x.md: Kapitel}, helps: {sub/y.md: ''}}
+- {thread: a/b#2, question: wo, answers: {x.md: ''}}
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "docs" / "sub").mkdir(parents=True)
+    (tmp_path / "docs" / "x.md").write_text("# Zeit")
+    (tmp_path / "docs" / "sub" / "y.md").write_text("# Ort")
+    (tmp_path / "questions.yaml").write_text(FILE)
+    return tmp_path
+
+
+def test_site_has_pages_questions_and_grades(checkout: Path) -> None:
+    write_site(checkout / "questions.yaml", checkout, checkout / "site")
+    site = Site.of(checkout / "site")
+    assert site.pages == {"x.md", "sub/y.md"}
+    assert site.queries == {"a/b#1": "wann", "a/b#2": "wo"}
+    assert site.qrels == {"a/b#1": [("x.md", 2), ("sub/y.md", 1)], "a/b#2": [("x.md", 2)]}
+
+
+def test_site_of_typed_words_has_only_their_threads(checkout: Path) -> None:
+    write_site(checkout / "questions.yaml", checkout, checkout / "site", {"a/b#2": "wo steht das"})
+    site = Site.of(checkout / "site")
+    assert site.queries == {"a/b#2": "wo steht das"}
+    assert list(site.qrels) == ["a/b#2"]
+
+
+def test_judged_page_that_is_not_in_the_checkout_is_an_error(checkout: Path) -> None:
+    (checkout / "docs" / "x.md").unlink()
+    with pytest.raises(KeyError, match=r"a/b#1: x\.md is not in"):
+        write_site(checkout / "questions.yaml", checkout, checkout / "site")
+
+
+@pytest.mark.parametrize("file", sorted(DATA.glob("questions_*.yaml")), ids=lambda file: file.stem)
+def test_questions_are_in_their_language_and_five_a_page_at_most(file: Path) -> None:
+    data = read_yaml_file(file)
+    questions = data["questions"]
+    assert len(questions) >= 30
+    assert len({question["thread"] for question in questions}) == len(questions)
+    assert {question["evidence"] for question in questions} <= {"link", "asker", "named", "read"}
+    assert max(Counter(page for question in questions for page in question["answers"]).values()) <= 5
+    assert language("\n".join(question["question"] for question in questions)) == data["language"]
