@@ -125,10 +125,14 @@ def test_stage_class_names_its_switch_and_place(monkeypatch: pytest.MonkeyPatch)
         composition.compose(["second=on"])
 
 
+class _Third(Cut):
+    """A stage outside ragbench."""
+
+
 def test_stage_class_without_a_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be on and never run."""
     monkeypatch.setattr(options, "_options", dict(options._options))
-    option("third")(Cut)
+    option("third")(_Third)
     with pytest.raises(ConfigError, check=naming("third", "order", "before=", "after=")):
         composition.compose(["third=on"])
     listed = [*composition.compose([]).config["order"], "third"]

@@ -346,3 +346,20 @@ def test_option_next_to_the_project_file_extends_another(tmp_path: Path, monkeyp
         for group in ("calibration", "p6"):
             keys = {parameter.key: parameter.default for parameter in known.option(group, "mine").parameters}
             assert keys == {parameter.key: parameter.default for parameter in known.option(group, "on").parameters}
+
+
+def test_option_next_to_the_project_file_needs_the_package_of_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its values would stand below a key that nothing reads."""
+    (tmp_path / "ragbench.yaml").write_text("data: builtin_v1\n")
+    option = tmp_path / "conf" / "chunking" / "mine.yaml"
+    option.parent.mkdir(parents=True)
+    content = "defaults:\n  - header\n  - _self_\nmin_chars: 111\n"
+    option.write_text(content)
+    monkeypatch.chdir(tmp_path)
+    with trust():
+        with pytest.raises(ConfigError, check=naming("conf/chunking/mine.yaml", "# @package index.chunking")):
+            composition.compose(["chunking=mine"])
+        option.write_text("# @package index.chunking\n" + content)
+        assert composition.compose(["chunking=mine"]).value("index.chunking.min_chars") == 111

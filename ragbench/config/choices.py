@@ -284,6 +284,11 @@ def _option(group: str, name: str, file: Path | None, version: object) -> Choice
     return Choice(name, about, package, node)
 
 
+def package_of(group: str) -> str:
+    """The key that holds the values of the options of a group: `index.chunking` for `chunking`."""
+    return next((choice.package for choice in options.options() if choice.group == group), group)
+
+
 def _is_of_project(file: Path | None) -> bool:
     return file is not None and not file.is_relative_to(hydra_api.folders()[0])
 
@@ -292,8 +297,7 @@ def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, Dic
     """The package of an option and what is below it."""
     from omegaconf import OmegaConf
 
-    declared = (choice.package for choice in options.options() if choice.group == group)
-    package = next(declared, group)
+    package = package_of(group)
     if file is None:
         return package, OmegaConf.create(store.node(group, name))
     if not _is_of_project(file):

@@ -450,6 +450,10 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
     if EXPERIMENT in config:
         file = hydra_api.files(EXPERIMENT, str(choices.get(EXPERIMENT)))
         raise ConfigError(f"{short_path(file) if file else EXPERIMENT} must begin with the line `# @package _global_`")
+    for group, name in choices.items():
+        package, own = config_choices.package_of(group), hydra_api.files(group, str(name))
+        if own is not None and package != group and group in config and group not in sections():
+            raise ConfigError(f"{short_path(own)} must begin with the line `# @package {package}`")
     for key, value in config.items():
         if key not in known.names and not _is_stage(value):
             raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])
