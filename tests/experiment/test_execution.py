@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -220,6 +224,62 @@ def test_dask_arm_of_a_killed_worker_is_computed_by_another(
     assert len(set(marks)) > 1 and str(os.getpid()) not in marks
     assert not any("computed here" in message for message in caplog.messages)
     assert files(lost) == files(run(compose("local", *words), benchmark_small))
+
+
+@pytest.mark.slow
+def test_dask_worker_with_a_full_disk_is_named_and_leaves_its_arms_to_others(
+    cluster, compose, benchmark_small: Benchmark, caplog
+) -> None:
+    address = f"execution.address={cluster.scheduler.address}"
+    cluster.run(_forget_artefacts)
+    full = next(iter(cluster.scheduler_info()["workers"]))
+    cluster.run(_limit_files, 4096, workers=[full])
+    try:
+        other = run(compose("dask", address), benchmark_small)
+    finally:
+        cluster.run(_limit_files, resource.RLIM_INFINITY, workers=[full])
+    assert files(other) == files(run(compose("local"), benchmark_small))
+    assert not any("computed here" in message for message in caplog.messages)
+    named = [message for message in caplog.messages if message.startswith(f"worker {full} cannot use its files (")]
+    assert named and all("too large): other workers compute" in message for message in named)
+
+
+def _limit_files(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+@pytest.mark.slow
+def test_dask_run_goes_on_without_a_killed_scheduler(
+    compose, benchmark_small: Benchmark, tmp_path: Path, caplog
+) -> None:
+    caplog.set_level(logging.INFO, "ragbench")
+    file, started = tmp_path / "scheduler.json", list[subprocess.Popen[bytes]]()
+    own = ["--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path / "worker")]
+
+    def kill(record: logging.LogRecord) -> bool:
+        """Kill the scheduler once it is known what the workers have."""
+        if record.getMessage().startswith("computing with 1 Dask worker"):
+            started[0].kill()
+        return True
+
+    caplog.handler.addFilter(kill)
+    try:
+        for words in (["scheduler", "--host", "127.0.0.1", "--port", "0"], ["worker", *own]):
+            command = [sys.executable, "-m", f"distributed.cli.dask_{words[0]}", *words[1:]]
+            command += ["--scheduler-file", str(file), "--no-dashboard"]
+            started.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+            while not file.exists():
+                time.sleep(0.1)
+        fresh = [f"paths.index={tmp_path / 'index'}", f"paths.cache={tmp_path / 'cache'}"]
+        lost = run(compose("dask", *fresh, f"execution.address={file}"), benchmark_small)
+    finally:
+        caplog.handler.removeFilter(kill)
+        for process in started:
+            process.kill()
+            process.wait()
+    assert started[0].returncode == -signal.SIGKILL
+    assert any("the cluster lost" in message and "computed here" in message for message in caplog.messages)
+    assert files(lost) == files(run(compose("local"), benchmark_small))
 
 
 @pytest.mark.slow

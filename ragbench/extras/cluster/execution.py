@@ -7,6 +7,7 @@ Vectors go to the cache of this machine, which builds each artefact and sends it
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress
 from ragbench.base.errors import ConfigError, RagbenchError
-from ragbench.base.foreign import FAILURES
+from ragbench.base.foreign import FAILURES, failure
 from ragbench.base.formatting import counted
 from ragbench.experiment.execution import failed, local
 from ragbench.extras.cluster import worker
@@ -131,12 +132,29 @@ def _embed(client: Any, agreed: worker.RunTerms, plan: Plan) -> None:
             shards[client.submit(worker.embed, agreed, each.spec, shard, pure=False)] = each.encoder, shard
     if not shards:
         return
+    if not _is_connected(client):
+        return
     tick = progress.task_ticks("embedding", sum(len(shard) for _, shard in shards.values()))
+    lost = Counter[str]()
     for future in as_completed(list(shards)):
         encoder, shard = shards.pop(future)
         if future.status == "finished":
             encoder.keep(shard, future.result())
-        tick(len(shard))
+            tick(len(shard))
+        else:
+            lost[_fate(future)] += len(shard)
+    for fate, count in lost.items():
+        _LOG.warning(f"the cluster lost {counted(count, 'text')} ({fate}): embedded here")
+
+
+def _is_connected(client: Any) -> bool:
+    """Whether futures end that were submitted before: a client without its scheduler cancels them, but no later one."""
+    return bool(client.status == "running")
+
+
+def _fate(future: Any) -> str:
+    """Why a future has no result."""
+    return failure(future.exception()) if future.status == "error" else str(future.status)
 
 
 class DaskWorkers:
@@ -147,38 +165,72 @@ class DaskWorkers:
 
         self._client, self._agreed = client, agreed
         self._queries = tuple(queries)  # sent with every task: data scattered to one worker is lost with it
-        self._running: dict[Any, Sequence[Arm]] = {}
+        self._running: dict[Any, tuple[Sequence[Arm], frozenset[str]]] = {}
         self._finished = as_completed()
+        self._lost: list[tuple[Sequence[Arm], str]] = []
         self._sent: dict[tuple[str, str], Any] = {}
         self._known: set[tuple[str, str]] = set()
 
     def __len__(self) -> int:
-        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+        return len(self._addresses())
+
+    def _addresses(self) -> set[str]:
+        """The addresses of the workers; none without a scheduler."""
+        try:
+            return set(self._client.scheduler_info(n_workers=-1).get("workers", ()))
+        except FAILURES:  # of several kinds, as soon as the scheduler is gone
+            return set()
 
     def submit(self, arms: Sequence[Arm]) -> None:
         """Let a worker compute arms one after another; their indexes are built here first."""
         for arm in arms:
             arm.index.prepare(arm.pipeline.needs)
+        self._submit(arms, frozenset())
+
+    def _submit(self, arms: Sequence[Arm], failed: frozenset[str]) -> None:
+        """Let a worker compute arms, one that has not `failed` to do so if there is any."""
         artefacts = {(each.kind, each.fingerprint): each for arm in arms for each in _artefacts(arm)}
-        self._send(artefacts)
-        files = {name: future for name, future in self._sent.items() if name in artefacts}
         works = [_work(arm) for arm in arms]
-        future = self._client.submit(worker.compute, self._agreed, works, self._queries, files, pure=False)
-        self._running[future] = arms
-        self._finished.add(future)
+        others = {"workers": list(self._addresses() - failed), "allow_other_workers": True} if failed else {}
+        try:
+            self._send(artefacts)
+            files = {name: future for name, future in self._sent.items() if name in artefacts}
+            future = self._client.submit(
+                worker.compute, self._agreed, works, self._queries, files, pure=False, **others
+            )
+        except FAILURES as error:  # of several kinds, as soon as the scheduler is gone
+            self._lost.append((arms, failure(error)))
+            return
+        if _is_connected(self._client):
+            self._running[future] = arms, failed
+            self._finished.add(future)
+        else:
+            self._lost.append((arms, "no scheduler"))
 
     def __iter__(self) -> Iterator[tuple[Sequence[Arm], Mapping[str, Outcome | BaseException]]]:
         """Each group with outcomes or errors by name, as it is ready; those that the cluster lost have none."""
-        for future in self._finished:
-            arms = self._running.pop(future)
+        while self._lost or self._running:
+            if self._lost:
+                arms, fate = self._lost.pop()
+                _LOG.warning(f"the cluster lost {counted(len(arms), 'arm')} ({fate}): computed here")
+                yield arms, {}
+                continue
+            future = next(self._finished)
+            arms, failed = self._running.pop(future)
+            reason = future.exception() if future.status == "error" else None
             if future.status == "finished":
                 yield arms, future.result()
-            elif future.status == "error" and isinstance(reason := future.exception(), RagbenchError):
+            elif isinstance(reason, RagbenchError):
                 yield arms, {arm.name: reason for arm in arms}
+            elif isinstance(reason, worker.WorkerFailed) and self._others(reason.worker, failed):
+                _LOG.warning(f"{reason}: other workers compute {counted(len(arms), 'arm')}")
+                self._submit(arms, failed | {reason.worker})
             else:
-                why = repr(future.exception()) if future.status == "error" else future.status
-                _LOG.warning(f"the cluster lost {counted(len(arms), 'arm')} ({why}): computed here")
-                yield arms, {}
+                self._lost.append((arms, str(reason) if isinstance(reason, worker.WorkerFailed) else _fate(future)))
+
+    def _others(self, address: str, failed: frozenset[str]) -> bool:
+        """Whether there is another worker than those that failed, if this one did not fail for a second time."""
+        return address not in failed and bool(self._addresses() - failed - {address})
 
     def _send(self, artefacts: Mapping[tuple[str, str], Artefact]) -> None:
         """Copy the artefacts that a worker lacks to every worker, once, unless `artefacts.url` has them."""
@@ -214,7 +266,7 @@ def _computed(pool: DaskWorkers, arms: Mapping[str, PlannedArm]) -> Iterator[tup
         except FAILURES as error:
             yield arm.name, error
     ordered = in_tree_order(ready, {arm.name: prefix_keys(arm) for arm in ready})
-    size = -(-len(ordered) // (_GROUPS * len(pool)))
+    size = -(-len(ordered) // (_GROUPS * max(1, len(pool))))
     for start in range(0, len(ordered), size or 1):
         pool.submit(ordered[start : start + size])
     tick = progress.task_ticks("computing arms", len(ordered))

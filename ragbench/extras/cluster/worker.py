@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.errors import ConfigError
 from ragbench.base.foreign import FAILURES
 from ragbench.base.types import Query
 from ragbench.extras.cluster.artefacts import ArtefactBucket
@@ -20,6 +21,7 @@ from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, SharedAr
 from ragbench.index.index import Index
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
+from ragbench.models.cache import CachedEncoder
 from ragbench.models.resolve import EncoderSpec
 from ragbench.results import environment
 from ragbench.search.engine.executor import Arm, Outcome, Session
@@ -27,6 +29,18 @@ from ragbench.search.engine.pipeline import Pipeline
 
 Files = Mapping[str, bytes]
 """The contents of an artefact's files, with its manifest, by path."""
+
+
+class WorkerFailed(Exception):
+    """The worker at an address cannot use its files, such as on a full disk, so that its task is for another one."""
+
+    def __init__(self, worker: str, reason: str) -> None:
+        super().__init__(worker, reason)
+        self.worker = worker
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"worker {self.worker} cannot use its files ({self.reason})"
 
 
 @dataclass(frozen=True)
@@ -104,7 +118,9 @@ def difference(worker: str, there: Mapping[str, str], here: Mapping[str, str]) -
 def embed(agreed: RunTerms, spec: EncoderSpec, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors of passages, shape (n, dim)."""
     _check(agreed)
-    return _models(agreed).encoder(spec).encode_passages(texts)
+    encoder = _models(agreed).encoder(spec)
+    assert isinstance(encoder, CachedEncoder), "a worker has caches"
+    return encoder.encoder.encode_passages(texts)  # kept by the machine of the command, which asks for none twice
 
 
 def lacks(agreed: RunTerms, names: Sequence[tuple[str, str]], dask_worker: Any) -> list[tuple[str, str]]:
@@ -122,20 +138,42 @@ def packed(artefact: Artefact) -> Files:
 def compute(
     agreed: RunTerms, works: Sequence[Work], queries: Sequence[Query], artefacts: Mapping[tuple[str, str], Files]
 ) -> dict[str, Outcome | BaseException]:
-    """The outcomes, or the errors, of arms by name; `artefacts`, by kind and fingerprint, are kept here."""
+    """The outcomes, or the errors, of arms by name; `artefacts`, by kind and fingerprint, are kept here.
+
+    Raises WorkerFailed for an error of files, which another worker may not have.
+    """
+    from distributed import get_worker
+
     _check(agreed)
     store = ArtefactStore(agreed.places()[0], _shared(agreed))
-    for (kind, fingerprint), files in artefacts.items():
-        _keep(store, kind, fingerprint, files)
-    session, results = _session(tuple(queries)), dict[str, Outcome | BaseException]()
-    for work in works:
-        models, opened = _models(agreed), _opened(agreed)
-        try:
-            index = Index(work.spec, work.collection, _no_documents, store, models, opened, work.read_times)
-            results[work.name] = session.outcome(Arm(work.name, work.pipeline, index))
-        except FAILURES as error:
-            results[work.name] = error
+    results: dict[str, Outcome | BaseException] = {}
+    try:
+        for (kind, fingerprint), files in artefacts.items():
+            _keep(store, kind, fingerprint, files)
+        session = _session(tuple(queries))
+        for work in works:
+            models, opened = _models(agreed), _opened(agreed)
+            try:
+                index = Index(work.spec, work.collection, _no_documents, store, models, opened, work.read_times)
+                results[work.name] = session.outcome(Arm(work.name, work.pipeline, index))
+            except FAILURES as error:
+                if _of_files(error):
+                    raise
+                results[work.name] = error
+    except FAILURES as error:
+        if reason := _of_files(error):
+            raise WorkerFailed(get_worker().address, reason) from None
+        raise
     return results
+
+
+def _of_files(error: BaseException | None) -> str | None:
+    """What the files of this worker do not allow, if that is why something failed."""
+    while error is not None:
+        if isinstance(error, OSError | sqlite3.Error):
+            return " ".join(str(error).split())
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _keep(store: ArtefactStore, kind: str, fingerprint: str, files: Files) -> None:
@@ -156,7 +194,7 @@ def _keep(store: ArtefactStore, kind: str, fingerprint: str, files: Files) -> No
 
 
 def _no_documents() -> Any:
-    raise IndexError_("a worker builds no index: it could not read what the machine of the command made")
+    raise OSError("it does not have the index that the machine of the command made")
 
 
 @cache
