@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   ragbench index --rebuild             rebuild the artefacts, even if they exist
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
   ragbench index --check               read every artefact in full; exit code 1 if one is corrupted
+  ragbench index artefacts.url=s3://bucket/ragbench    download what is there, build the rest and upload it
 """
 
 
@@ -55,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
             if arguments.rebuild and not all(artefact.built for artefact in old):
                 arm.index.close()
                 for artefact in old:
-                    ArtefactStore(settings.index_folder).forget(artefact)
+                    settings.artefacts.forget(artefact)
                 (arm,) = builder.arms([settings])
                 arm.index.prepare(arm.pipeline.needs)
             artefacts = arm.index.artefacts()

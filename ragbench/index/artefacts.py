@@ -129,7 +129,7 @@ class SharedArtefacts(Protocol):
         """Upload an artefact unless it is there."""
 
     def forget(self, kind: str, fingerprint: str) -> None:
-        """Delete an artefact that was damaged."""
+        """Delete an artefact that was damaged, or is to be built again."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +206,13 @@ class ArtefactStore:
             yield folder.parent.name, folder.name, reason
 
     def forget(self, artefact: Artefact) -> None:
-        """Delete an artefact, so that it is built again when it is next needed."""
+        """Delete an artefact, also from the shared place, so that it is built again when it is next needed."""
         from filelock import FileLock
 
         with FileLock(artefact.folder.parent / f".{artefact.fingerprint}.lock"):
             shutil.rmtree(artefact.folder, ignore_errors=True)
+            if self.shared is not None:
+                self.shared.forget(artefact.kind, artefact.fingerprint)
 
     def list(self) -> Iterator[Artefact]:
         """Every finished artefact, by kind and fingerprint."""

@@ -64,9 +64,10 @@ class ArtefactBucket:
                 _LOG.info(f"uploaded {name} ({self._size(path)}) to {self.url}")
 
     def forget(self, kind: str, fingerprint: str) -> None:
-        """Delete an artefact that was damaged."""
+        """Delete an artefact that was damaged, or is to be built again."""
         with self._warning(f"deleting {kind} {fingerprint}"):
-            self._files.rm(self._path(kind, fingerprint))
+            if self._files.exists(path := self._path(kind, fingerprint)):
+                self._files.rm(path)
 
     def _upload(self, artefact: Artefact, path: str) -> None:
         draft = f"{path}.{uuid4().hex}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from ragbench.base.errors import ConfigError
+from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index.artefacts import Artefact, ArtefactStore
@@ -97,6 +99,26 @@ def test_address_in_a_project_file_needs_trust(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ConfigError, match=r"artefacts\.url.*--trust"):
         composition.compose([])
     assert composition.compose(["artefacts.url=s3://mine/x"]).config["artefacts"]["url"] == "s3://mine/x"
+
+
+def test_command_index_shares_what_it_builds_and_builds_anew(tmp_path: Path, shared: str, capsys) -> None:
+    vault = Path(__file__).parents[2] / "data" / "vault"
+
+    def index(machine: str, *options: str) -> dict[str, str]:
+        words = ["exp=lexical_only", "data=vault", f"data.corpus={vault}", f"paths.index={tmp_path / machine}"]
+        assert cli.main(["index", *options, *words, f"artefacts.url={shared}", "--json"]) == 0
+        return {row["kind"]: row["state"] for row in json.loads(capsys.readouterr().out)}
+
+    def files() -> dict[str, int]:
+        return {path.parent.name: path.stat().st_mtime_ns for path in (tmp_path / "shared").glob("*/*.tar")}
+
+    built = index("one")
+    uploaded = files()
+    assert set(built.values()) == {"built now"} and set(uploaded) == set(built)
+    assert index("two") == dict.fromkeys(built, "ready")
+    assert files() == uploaded
+    assert index("two", "--rebuild") == built
+    assert all(files()[kind] != uploaded[kind] for kind in built)
 
 
 @pytest.fixture
