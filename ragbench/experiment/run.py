@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ragbench.base.errors import ResultsError
@@ -13,7 +15,7 @@ from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import LATENCY
 from ragbench.experiment import steps
-from ragbench.experiment.plan import Run, plan
+from ragbench.experiment.plan import Plan, Run, plan
 from ragbench.results import labels, measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 
@@ -34,14 +36,17 @@ def run(
     folder: Path | None = None,
     only: Collection[str] | None = None,
     conclude: Callable[[Measurements], None] = verdicts.against_first,
+    planned: Plan | None = None,
 ) -> Measurements:
     """Measure every arm on the benchmark, or on `only` these of its queries, and write the results folder.
 
     A stopped run of the same experiment is continued, unless `folder` names another place. `conclude` writes the
-    verdicts, every arm against the first by default, before the record ends the experiment.
+    verdicts, every arm against the first by default, before the record ends the experiment. `planned`: the plan of all
+    this where it was needed before, whose open indexes and models are used.
     """
-    builder = ArmBuilder.of(settings[0], benchmark)
-    planned = plan(settings, command, builder, only)
+    if planned is None:
+        planned = plan(settings, command, ArmBuilder.of(settings[0], benchmark), only)
+    planned = replace(planned, started=time.time())
     for arm in planned.arms.values():
         arm.pipeline.require_topics([topic.qid for topic in planned.topics])
     names = list(planned.arms)

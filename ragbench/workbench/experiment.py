@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import console, locations, minimums, registry
 from ragbench.base.build import build
@@ -40,6 +40,9 @@ from ragbench.search.engine.request import SearchOptions
 from ragbench.search.function_stage import FunctionStage
 from ragbench.workbench.composed import Composed, words_of
 from ragbench.workbench.results import Results
+
+if TYPE_CHECKING:
+    from ragbench.experiment.plan import Plan
 
 _LOG = logging.getLogger(__name__)
 
@@ -271,7 +274,8 @@ class Experiment:
             _LOG.warning(f"{len(warnings) - _WARNINGS} more about the data: ragbench data check shows them all")
         if self.explores:
             _LOG.info(_exploring_sentence(self.benchmark, self.settings_to_measure[0].split))
-        if show is not None and (first := self.preliminary()):
+        planned = self._planned()
+        if show is not None and (first := self._preliminary(planned)):
             show(first)
             _LOG.info("measuring the whole collection now; Ctrl-C stops, and the same command continues")
         measured = run(
@@ -280,6 +284,7 @@ class Experiment:
             command=self.command,
             only=self.only,
             conclude=lambda measured: self._conclude(measured, show),
+            planned=planned,
         )
         if measured.without_answers:
             _LOG.warning(measured.without_answers)
@@ -292,13 +297,20 @@ class Experiment:
             The results, which cannot be exported; None if `data.sample` is off, or auto and the whole does not take
             much longer.
         """
-        from ragbench.experiment import plan
+        return self._preliminary(self._planned())
+
+    def _planned(self) -> Plan:
+        from ragbench.experiment.plan import plan
+
+        settings = self.settings_to_measure
+        return plan(settings, self.command, ArmBuilder.of(settings[0], self.benchmark), self.only)
+
+    def _preliminary(self, planned: Plan) -> Results | None:
         from ragbench.experiment.preliminary import AUTO, draw
         from ragbench.experiment.run import run
 
         settings, sample = self.settings_to_measure, self.settings[0].data.get("sample", AUTO)
-        builder = ArmBuilder.of(settings[0], self.benchmark)
-        part = draw(plan.plan(settings, self.command, builder, self.only), sample, settings[0].basics.seed)
+        part = draw(planned, sample, settings[0].basics.seed)
         if part is None:
             return None
         changes = {

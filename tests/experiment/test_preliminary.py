@@ -98,6 +98,23 @@ def experiment(settings_of, tmp_path: Path, handbook: Benchmark) -> Experiment:
     return Experiment(tuple(arms), handbook)
 
 
+def test_whole_is_measured_with_the_indexes_that_the_draw_opened(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[int] = []
+    made = ArmBuilder.of
+
+    def of(settings: Settings, benchmark: Benchmark) -> ArmBuilder:
+        built.append(len(benchmark.documents))
+        return made(settings, benchmark)
+
+    monkeypatch.setattr(ArmBuilder, "of", of)
+    shown: list[Results] = []
+    experiment.measure(show=shown.append)
+    assert built == [len(experiment.benchmark.documents), 8]  # and not the whole for a second time
+    assert shown[1].record["started"] >= shown[0].record["started"] + shown[0].record["seconds"]
+
+
 def test_preliminary_is_shown_before_the_whole(experiment: Experiment, capsys, caplog) -> None:
     caplog.set_level("INFO", "ragbench")
     shown: list[Results] = []
