@@ -77,6 +77,7 @@ TRIALS = {
         rising=("cover.", "fused.score.", "dense.score.", "lexical.score.", "documents.score.", "document.share")
     ),
     "half of training with links hidden": Trial(hidden=0.5),
+    "+ all, half of training with links hidden": Trial(tuple(candidate_features.ABOUT), hidden=0.5),
     "8 models": Trial(models=8),
     "160 rounds": Trial(rounds=160),
     "40 rounds": Trial(rounds=40),
