@@ -7,23 +7,31 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import docno_of_section
 from ragbench.benchmark.follow import Followed
 from ragbench.benchmark.lines import raw_lines, read_table, write_atomically
 from ragbench.benchmark.quotes import entries, split_target
 from ragbench.benchmark.vault import COLUMNS
-from ragbench.boundary.json import read_json
+from ragbench.boundary.json import read_json, read_json_file, read_text
+from ragbench.boundary.yaml import read_yaml, read_yaml_nodes
 
 _LISTS = (*COLUMNS["relevant"], "expected_ids", "expected", "sources", "doc_id", "url")
 """Fields with names of documents, in tables of queries and in golden files."""
+_OF_PAGES = ("id", "docno")
+"""Fields with the name of a page, in an object among the expected ones of a golden file."""
+_NAMED = (*_LISTS, *_OF_PAGES)
+_TEXT = "tag:yaml.org,2002:str"
+_PLAIN = re.compile(r"[A-Za-z_./][\w./#-]*")  # a name that YAML reads without quotes
 _Rename = Callable[[str], list[str]]
 """The names to write for a name: itself, where it is now, or none."""
 
@@ -62,15 +70,23 @@ def written_names(file: Path) -> Iterator[str]:
 
 
 def rewritten(file: Path, rename: _Rename) -> str:
-    """The text of a file with other names. Raises BenchmarkError for a file of another form."""
+    """The text of a file with other names. Raises BenchmarkError for a file of another form.
+
+    YAML keeps its comments and its layout, JSON the order of its fields.
+    """
     suffix = file.suffix.lower()
-    if suffix in (".json", ".jsonl", ".ndjson"):
-        return _json(file, rename)
+    try:
+        if suffix in (".json", ".jsonl", ".ndjson"):
+            return _json(file, rename)
+        if suffix in (".yaml", ".yml"):
+            return _yaml(read_text(file), rename)
+    except BoundaryError as error:
+        raise BenchmarkError(f"{file} cannot be read: {error}") from None
     if suffix == ".csv" or (suffix == ".tsv" and _is_table_of_queries(file)):
         return _table(file, rename)
     if suffix in (".qrels", ".tsv", ".txt"):
         return "".join(line for _, raw in raw_lines(file) for line in _judgment(raw, rename))
-    raise BenchmarkError(f"{file} cannot be repaired: it must be a .csv, .tsv, .jsonl, .json or .qrels file")
+    raise BenchmarkError(f"{file} cannot be repaired: it must be a .csv, .tsv, .jsonl, .json, .yaml or .qrels file")
 
 
 def _is_table_of_queries(file: Path) -> bool:
@@ -112,7 +128,16 @@ def _renamed_entries(names: list[str], rename: _Rename) -> list[str]:
 def _json(file: Path, rename: _Rename) -> str:
     if file.suffix.lower() != ".json":
         return "".join(_json_line(raw, rename) for _, raw in raw_lines(file))
-    return json.dumps(_walked(read_json(file.read_bytes()), rename), ensure_ascii=False, indent=2) + "\n"
+    value = read_json_file(file)
+    if isinstance(value, Mapping) and not any(_has_objects(item) for item in value.values()):
+        changed = {query: _names_in(pages, rename) for query, pages in value.items()}  # the expected pages by query
+    else:
+        changed = _walked(value, rename)
+    return json.dumps(changed, ensure_ascii=False, indent=2) + "\n"
+
+
+def _has_objects(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, Mapping) for item in value)
 
 
 def _json_line(raw: str, rename: _Rename) -> str:
@@ -123,14 +148,14 @@ def _json_line(raw: str, rename: _Rename) -> str:
     return raw if changed == row else json.dumps(changed, ensure_ascii=False) + "\n"
 
 
-def _walked(value: Any, rename: _Rename) -> Any:
-    """The value with new names in the fields of `_LISTS`."""
+def _walked(value: Any, rename: _Rename, fields: Collection[str] = _LISTS) -> Any:
+    """The value with new names in these fields."""
     if isinstance(value, list):
-        return [_walked(item, rename) for item in value]
+        return [_walked(item, rename, fields) for item in value]
     if not isinstance(value, Mapping):
         return value
     return {
-        key: _names_in(item, rename) if str(key).lower() in _LISTS else _walked(item, rename)
+        key: _names_in(item, rename) if str(key).lower() in fields else _walked(item, rename, fields)
         for key, item in value.items()
     }
 
@@ -140,8 +165,90 @@ def _names_in(value: Any, rename: _Rename) -> Any:
         return ";".join(_renamed_entries(entries(value), rename))
     if isinstance(value, list):
         texts = [new for item in value if isinstance(item, str) for new in _renamed_entries([item], rename)]
-        return texts + [_walked(item, rename) for item in value if not isinstance(item, str)]
-    return _walked(value, rename)
+        return texts + [_walked(item, rename, _NAMED) for item in value if not isinstance(item, str)]
+    return _walked(value, rename, _NAMED)
+
+
+def _yaml(text: str, rename: _Rename) -> str:
+    """The text with new names in their places; an entry of a list without one loses its line."""
+    root = read_yaml_nodes(text)
+    pairs = root.value if isinstance(root, yaml.MappingNode) else []
+    by_query = pairs and not any(_has_mappings(value) for _, value in pairs)
+    edits = [edit for _, value in pairs for edit in _edits(text, value, rename)] if by_query else []
+    edits = edits or list(_walked_nodes(text, root, rename, _LISTS))
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _has_mappings(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.SequenceNode) and any(isinstance(item, yaml.MappingNode) for item in node.value)
+
+
+def _walked_nodes(
+    text: str, node: yaml.Node | None, rename: _Rename, fields: Collection[str]
+) -> Iterator[tuple[int, int, str]]:
+    """(start, end, new text) of the names in these fields."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _walked_nodes(text, item, rename, fields)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if str(key.value).lower() in fields:
+                yield from _edits(text, value, rename)
+            else:
+                yield from _walked_nodes(text, value, rename, fields)
+
+
+def _edits(text: str, node: yaml.Node, rename: _Rename) -> Iterator[tuple[int, int, str]]:
+    """As `_walked_nodes`, of the names in the value of one field."""
+    if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
+        yield from _edit(node, [";".join(_renamed_entries(entries(node.value), rename))])
+    if not isinstance(node, yaml.SequenceNode):
+        yield from _walked_nodes(text, node, rename, _NAMED)
+        return
+    names = {
+        item: _renamed_entries([item.value], rename)
+        for item in node.value
+        if isinstance(item, yaml.ScalarNode) and item.tag == _TEXT
+    }
+    if node.flow_style and all(isinstance(item, yaml.ScalarNode) for item in node.value):
+        if any(new != [item.value] for item, new in names.items()):
+            cells = (
+                [_written(name, item.style) for name in names[item]] if item in names else [_raw(text, item)]
+                for item in node.value
+            )
+            yield node.start_mark.index, node.end_mark.index, f"[{', '.join(cell for each in cells for cell in each)}]"
+        return
+    for item in node.value:
+        if item not in names:
+            yield from _walked_nodes(text, item, rename, _NAMED)
+            continue
+        start, end = text.rfind("\n", 0, item.start_mark.index) + 1, text.find("\n", item.end_mark.index) + 1
+        lead = text[start : item.start_mark.index]
+        if names[item] or lead.strip() != "-":
+            yield from _edit(item, names[item] or [""], lead)
+        else:
+            yield start, end or len(text), ""
+
+
+def _raw(text: str, node: yaml.Node) -> str:
+    return text[node.start_mark.index : node.end_mark.index]
+
+
+def _edit(node: yaml.ScalarNode, names: list[str], lead: str = "") -> Iterator[tuple[int, int, str]]:
+    if names != [node.value]:
+        new = f"\n{lead}".join(_written(name, node.style) for name in names)
+        yield node.start_mark.index, node.end_mark.index, new
+
+
+def _written(name: str, style: str | None) -> str:
+    """A text of YAML, in quotes where it had some or needs them."""
+    if style == "'":
+        return "'" + name.replace("'", "''") + "'"
+    if style is None and _PLAIN.fullmatch(name) and read_yaml(name) == name:
+        return name
+    return json.dumps(name, ensure_ascii=False)
 
 
 def repaired_path(path: Path) -> Path:

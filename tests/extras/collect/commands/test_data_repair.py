@@ -6,14 +6,15 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragbench.benchmark.load import load_benchmark
 from ragbench.commands import cli
 from ragbench.extras.collect.repair import rewritten, written_names
+from ragbench.extras.remote.golden import read_cases
 
 
 def prose(seed: int, n: int = 60) -> str:
@@ -86,6 +87,60 @@ def test_repair_of_a_golden_file(place: Path) -> None:
     ]
 
 
+GOLDEN = """\
+# golden cases of the search
+cases:
+  - query: first   # the oldest
+    expected:
+      - a.md       # renamed
+      - 'old.md'   # gone
+      - "b.md"
+    filter: {version: "1"}
+
+  - query: second
+    sources: [{id: c}, {path: merged.md}]
+  - {q: third, relevant: [a.md, old.md, 12], note: a.md}
+  - {q: fourth, url: "b.md"}
+"""
+
+
+def test_repair_of_a_golden_file_in_yaml_keeps_comments(place: Path) -> None:
+    (place / "golden.yaml").write_text(GOLDEN)
+    assert repair("--golden", "golden.yaml", "--write") == 0
+    new = GOLDEN.replace("- a.md ", "- new-a.md ").replace("      - 'old.md'   # gone\n", "")
+    new = new.replace('"b.md"', '"new-b.md"').replace("{id: c}", "{id: new-c}").replace("merged.md", "book.md")
+    assert (place / "golden.repaired.yaml").read_text() == new.replace("[a.md, old.md, 12]", "[new-a.md, 12]")
+    cases = read_cases(place / "golden.repaired.yaml")
+    assert [case.expected for case in cases] == [
+        ("new-a.md", "new-b.md"),
+        ("new-c", "book.md"),
+        ("new-a.md", "12"),
+        ("new-b.md",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "new"),
+    [
+        ("g.json", '{"first": ["a.md", "old.md"], "second": "b"}', {"first": ("new-a.md",), "second": ("new-b",)}),
+        (
+            "g.json",
+            '{"cases": [{"q": "first", "sources": [{"id": "a"}, {"docno": "b"}]}]}',
+            {"first": ("new-a", "new-b")},
+        ),
+        ("g.yaml", "first: [a.md, old.md]\nsecond: b\n", {"first": ("new-a.md",), "second": ("new-b",)}),
+        ("g.jsonl", '{"question": "first", "expected_ids": ["a.md"], "answer": "a.md"}\n', {"first": ("new-a.md",)}),
+        ("g.csv", "question,url\nfirst,a.md; b\n", {"first": ("new-a.md", "new-b")}),
+    ],
+)
+def test_repair_of_golden_files_of_every_form(place: Path, name: str, text: str, new: dict[str, Any]) -> None:
+    (place / name).write_text(text)
+    assert repair("--golden", name, "--write") == 0
+    repaired = place / name.replace("g.", "g.repaired.")
+    assert {case.query: case.expected for case in read_cases(repaired)} == new
+    assert (place / name).read_text() == text
+
+
 @pytest.mark.parametrize(
     ("name", "text", "names", "new"),
     [
@@ -112,30 +167,57 @@ def test_repair_refuses_what_it_cannot_use(place: Path, capsys: pytest.CaptureFi
     assert "none.json does not exist" in capsys.readouterr().err
 
 
-WRITING = """
-import sys
+KILLED = """
+import os, signal, sys
 from pathlib import Path
 from ragbench.base import files
-from ragbench.commands import cli
-flush = files.flush
-def slow(path):
-    print("writing", flush=True)
-    sys.stdin.readline()
+from ragbench.benchmark.follow import Followed
+from ragbench.corpus.reader import parse_document
+from ragbench.extras.collect import repair
+
+flush, left = files.flush, 0
+
+def counting(path):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
     flush(path)
-files.flush = slow
-cli.main("data repair data=vault data.corpus=docs data.queries=queries.csv --before before --write".split())
+
+files.flush = counting
+page, _ = parse_document("new-a", "new-a.md", b"words", 0.0)
+fixes = repair.Repair({"a.md": Followed("a", "moved", ("new-a",), 1.0, "")}, {"new-a": page})
+for number in range(1, 100):
+    if not (child := os.fork()):
+        left = number
+        repair.write(Path(sys.argv[1]), fixes)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(number, os.WIFSIGNALED(status), flush=True)
+    if not os.WIFSIGNALED(status):
+        sys.exit(os.WEXITSTATUS(status))
 """
 
 
-def test_repair_that_is_killed_leaves_the_old_file_and_no_part_of_a_new_one(place: Path) -> None:
-    old = (place / "queries.csv").read_bytes()
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    while "writing" not in process.stdout.readline():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.kill()
-    process.communicate()
-    assert (place / "queries.csv").read_bytes() == old
-    assert not list(place.glob("queries.repaired*"))
+@pytest.mark.parametrize(("target", "least"), [("queries.csv", 2), ("qrels", 8)])
+def test_repair_that_is_killed_leaves_the_old_files_and_no_part_of_new_ones(
+    place: Path, target: str, least: int
+) -> None:
+    """A process is killed at its first write to the disk, another one at its second, until one ends."""
+    (place / "qrels").mkdir()
+    (place / "qrels" / "topics.jsonl").write_text('{"qid": "q0", "text": "query"}\n')
+    for name in ("documents.qrels", "sections.qrels"):
+        (place / "qrels" / name).write_text("q0 0 a.md 2\n")
+    old = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    done = subprocess.run([sys.executable, "-c", KILLED, target], capture_output=True, text=True, check=True)
+    *killed, last = [line.split()[1] for line in done.stdout.splitlines()]
+    assert len(killed) >= least and set(killed) == {"True"} and last == "False"
+    new = list(place.glob("q*.repaired*"))  # drafts begin with a dot
+    assert new
+    for path in new:
+        if path.is_dir():
+            assert {file.name for file in path.iterdir()} == {"topics.jsonl", "documents.qrels", "sections.qrels"}
+            assert {file.read_text() for file in path.glob("*.qrels")} == {"q0 0 new-a.md 2\n"}
+        else:
+            assert path.read_text() == (place / "queries.csv").read_text().replace("a.md", "new-a.md").replace('"', "")
+    assert {path: path.read_bytes() for path in old} == old
