@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ragbench.base.formatting import counted
 from ragbench.evaluation.moves import Moved
 
-_MOST = 20  # lost or won queries that are listed; a comment of GitHub holds 65,536 characters
+_MOST = 20  # queries that are listed under a title; a comment of GitHub holds 65,536 characters
 _LONGEST = 200  # characters of a query or name
 _INVISIBLE = "\N{ZERO WIDTH SPACE}"  # after @ and #: no notification, no reference to another issue
 
@@ -52,16 +52,18 @@ def _section(section: GateSection) -> str:
         head, *rows = section.table
         lines = [head, ["---", *["---:"] * (len(head) - 2), "---"], *rows]
         parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
-    parts += [*_listed("Lost", section.lost, section.depth), *_listed("Won", section.won, section.depth)]
+    for title, moved in (("Lost", section.lost), ("Won", section.won)):
+        parts += listed(title, [f"{code(each.query)}: {each.sentence(section.depth, code)}" for each in moved])
     return "\n\n".join([*parts, *section.facts])
 
 
-def _listed(title: str, moved: Sequence[Moved], depth: int) -> list[str]:
-    if not moved:
+def listed(title: str, rows: Sequence[str]) -> list[str]:
+    """A title and the first of these rows of markdown as a list; nothing without rows."""
+    if not rows:
         return []
-    lines = [f"- {code(each.query)}: {each.sentence(depth, code)}" for each in moved[:_MOST]]
-    if len(moved) > _MOST:
-        lines.append(f"- and {len(moved) - _MOST} more, in the output of the command")
+    lines = [f"- {row}" for row in rows[:_MOST]]
+    if len(rows) > _MOST:
+        lines.append(f"- and {len(rows) - _MOST} more, in the output of the command")
     return [f"**{title}**", "\n".join(lines)]
 
 

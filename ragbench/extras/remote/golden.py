@@ -130,30 +130,46 @@ def _pages(value: Any, location: str) -> list[str]:
     return [str(value).strip()] if str(value).strip() else []
 
 
-def write_baseline(path: Path, surfaces: Mapping[str, Answers], depth: int) -> None:
+@dataclass(frozen=True)
+class Baseline:
+    """The ranks of a search by query, and by query the names of its hits outside the filter, where it has any."""
+
+    ranks: Answers
+    leaks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def write_baseline(path: Path, surfaces: Mapping[str, Baseline], depth: int) -> None:
     """Write the ranks of every surface, a line for each query. Raises BenchmarkError where that cannot be."""
     tables = ",\n".join(
         f"  {_json(name)}: [\n"
-        + ",\n".join(f"   {_json({'query': query, 'ranks': ranks})}" for query, ranks in answers.items())
+        + ",\n".join(f"   {_json(_row(query, ranks, of.leaks))}" for query, ranks in of.ranks.items())
         + "\n  ]"
-        for name, answers in surfaces.items()
+        for name, of in surfaces.items()
     )
     write_atomically(path, f'{{\n "depth": {depth},\n "surfaces": {{\n{tables}\n }}\n}}\n')
+
+
+def _row(query: str, ranks: Any, leaks: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    return {"query": query, "ranks": ranks, **({"leaks": leaks[query]} if query in leaks else {})}
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth: int) -> dict[str, Answers]:
-    """The ranks by surface. BenchmarkError without one of these cases and surfaces, and of enough hits."""
+def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth: int) -> dict[str, Baseline]:
+    """The baseline by surface. BenchmarkError without one of these cases and surfaces, and of enough hits."""
     again = "write a new baseline with --write-baseline"
     try:
         value = read_json_file(path)
-        surfaces: dict[str, Answers] = {
-            name: {row["query"]: dict(row["ranks"]) for row in rows} for name, rows in value["surfaces"].items()
+        surfaces = {
+            name: Baseline(
+                {row["query"]: dict(row["ranks"]) for row in rows},
+                {row["query"]: list(row["leaks"]) for row in rows if row.get("leaks")},
+            )
+            for name, rows in value["surfaces"].items()
         }
-        ranks = [rank for answers in surfaces.values() for of_query in answers.values() for rank in of_query.values()]
+        ranks = [rank for of in surfaces.values() for of_query in of.ranks.values() for rank in of_query.values()]
         if not all(rank is None or type(rank) is int for rank in (value["depth"], *ranks)):
             raise TypeError
     except OSError as error:
@@ -165,7 +181,7 @@ def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth
     for name in names:
         if name not in surfaces:
             raise BenchmarkError(f"{path} has no ranks of '{name}', only of {', '.join(surfaces)}: {again}")
-        kept, wanted = surfaces[name], {case.query: set(case.expected) for case in cases}
+        kept, wanted = surfaces[name].ranks, {case.query: set(case.expected) for case in cases}
         changed = [q for q in {**wanted, **kept} if q not in kept or wanted.get(q) != set(kept[q])]
         if changed:
             raise BenchmarkError(

@@ -30,7 +30,7 @@ from ragbench.evaluation import measures
 from ragbench.evaluation.moves import Answers, Moved, moves
 from ragbench.evidence.statistics import TIE, significant
 from ragbench.export import gate_page
-from ragbench.extras.remote.golden import Case, is_same, read_baseline, read_cases, write_baseline
+from ragbench.extras.remote.golden import Baseline, Case, is_same, read_baseline, read_cases, write_baseline
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
 from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
@@ -40,6 +40,7 @@ _HTTP = ("http://", "https://")
 _DEPTH = 10
 _TIMEOUT_S, _PER_SECOND = 30.0, 20.0
 _SIGNIFICANT_FROM = 3  # lost queries; fewer are never significant
+_NAMED = 3  # leaking hits of a query
 _NAME_IN_TEXT = re.compile(r"https?://[^\s<>()\[\]\"'`]+|[\w./-]+\.(?:mdx?|html?)\b(?:#[\w-]+)?")
 
 _HitsByQuery = Mapping[str, Sequence[str]]
@@ -83,11 +84,15 @@ class MeasureChange:
 
 @dataclass(frozen=True)
 class Leaks:
-    """Hits outside the filter of their query: `outside` of the `known` ones, which give the values of the filter."""
+    """Hits outside the filter of their query: `outside` of the `known` ones, which give the values of the filter.
+
+    `names`: those hits by query.
+    """
 
     outside: int
     known: int
     queries: int
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -98,6 +103,21 @@ class Leaks:
         return f"leaks: {self.outside} of {self.known} hits are outside the filter of {queries}"
 
 
+@dataclass(frozen=True)
+class Leaking:
+    """A query with hits outside its filter; `new`: the baseline has none of it."""
+
+    query: str
+    hits: Sequence[str]
+    new: bool
+
+    def sentence(self, quoted: Callable[[str], str] = lambda name: name) -> str:
+        """The hits, the first ones by name; `quoted` writes them."""
+        more = f" and {len(self.hits) - _NAMED} more" if len(self.hits) > _NAMED else ""
+        before = "not at the baseline" if self.new else "the baseline leaks, too"
+        return f"{', '.join(map(quoted, self.hits[:_NAMED]))}{more} outside the filter; {before}"
+
+
 @dataclass
 class Surface:
     """The outcome of one search."""
@@ -105,6 +125,7 @@ class Surface:
     changes: list[MeasureChange] = field(default_factory=list)
     lost: list[Moved] = field(default_factory=list)
     won: list[Moved] = field(default_factory=list)
+    leaking: list[Leaking] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     leaks: Leaks | None = None
 
@@ -135,17 +156,18 @@ def main(arguments: argparse.Namespace) -> int:
     for name in surfaces:
         if not any(rank for of_query in now[name].values() for rank in of_query.values()):
             shown = next(answer[0] for answer in hits[name].values() if answer)
-            if baseline is None or not any(rank for r in baseline[name].values() for rank in r.values()):
+            if baseline is None or not any(rank for r in baseline[name].ranks.values() for rank in r.values()):
                 raise LiveError(
                     f"no query of {golden} has an expected page among {depth} hits of '{name}': a hit is named "
                     f"'{shown[:60]}', an expected page '{cases[0].expected[0][:60]}'; choose the field with --document"
                 )
     if baseline is None:
-        write_baseline(file, now, depth)
+        leaks = {name: found.names if found else {} for name, (_, found) in asked.items()}
+        write_baseline(file, {name: Baseline(now[name], leaks[name]) for name in surfaces}, depth)
         print(f"wrote {file}: the ranks of {len(cases)} queries; commit it")
         return 0
     outcomes = judge(
-        {name: baseline[name] for name in surfaces},
+        {name: baseline[name].ranks for name in surfaces},
         now,
         names,
         depth=depth,
@@ -153,7 +175,7 @@ def main(arguments: argparse.Namespace) -> int:
         limits=limits,
     )
     for name, outcome in outcomes.items():
-        outcome.leaks = asked[name][1]
+        _add_leaks(outcome, asked[name][1], baseline[name])
     failed = any(outcome.failures for outcome in outcomes.values())
     if arguments.markdown:
         write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file))
@@ -162,6 +184,17 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(line for name, outcome in outcomes.items() for line in _lines(name, outcome, depth)))
     return FAILED if failed else 0
+
+
+def _add_leaks(outcome: Surface, leaks: Leaks | None, baseline: Baseline) -> None:
+    """The leaks of a surface by query; it fails for queries that leak and did not at the baseline."""
+    outcome.leaks = leaks
+    for query, names in (leaks.names if leaks else {}).items():
+        outcome.leaking.append(Leaking(query, names, new=query not in baseline.leaks))
+    if new := sum(leaking.new for leaking in outcome.leaking):
+        outcome.failures.append(
+            f"{counted(new, 'query')} with hits outside the filter, and none at the baseline (--write-baseline accepts)"
+        )
 
 
 def judge(
@@ -262,12 +295,19 @@ def _leaks(reading: HitReading, cases: Sequence[Case], answers: Mapping[str, Any
     """The hits outside the filters, among those that give a value of the filter, themselves or in an object in them."""
     filtered = [case for case in cases if case.filter]
     meeting = [
-        _meets(hit, case.filter)
+        (case.query, name, _meets(hit, case.filter))
         for case in filtered
         if _has_hits(reading, answers[case.query])
-        for hit in reading.values(answers[case.query])[:depth]
+        for hit, name in zip(
+            reading.values(answers[case.query])[:depth], _names(reading, answers[case.query], depth), strict=False
+        )
     ]
-    return Leaks(meeting.count(False), len(meeting) - meeting.count(None), len(filtered)) if filtered else None
+    names: dict[str, list[str]] = {}
+    for query, name, meets in meeting:
+        if meets is False:
+            names.setdefault(query, []).append(name)
+    known = sum(meets is not None for *_, meets in meeting)
+    return Leaks(sum(map(len, names.values())), known, len(filtered), names) if filtered else None
 
 
 def _meets(hit: Any, conditions: QueryFilter) -> bool | None:
@@ -433,6 +473,7 @@ def _lines(name: str, outcome: Surface, depth: int) -> list[str]:
         lines.append(f"{change.measure:10}{numbers}   {change.words}")
     for name, queries in (("lost ", outcome.lost), ("won  ", outcome.won)):
         lines += [f"{name} '{moved.query}': {moved.sentence(depth)}" for moved in queries]
+    lines += [f"leaks '{leaking.query}': {leaking.sentence()}" for leaking in outcome.leaking]
     lines += [] if outcome.leaks is None else [outcome.leaks.sentence]
     return lines + ([f"FAILS {failure}" for failure in outcome.failures] or ["passes"])
 
@@ -443,9 +484,9 @@ def markdown(outcomes: Mapping[str, Surface], depth: int, golden: Path, baseline
     sections = [_part(name, outcome, depth) for name, outcome in outcomes.items()]
     again = gate_page.code(f"ragbench gate --golden {golden.name} --search ... --write-baseline")
     advice = (
-        "Start with the lost queries. If the change is right, because a page has a new name or another page answers "
-        f"now, correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again ({again}), and "
-        "commit both."
+        "Start with the leaks, then the lost queries. If the change is right, because a page has a new name or another "
+        f"page answers now, correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again "
+        f"({again}), and commit both."
         if failed
         else "Nothing: merge. A pass does not exclude a small loss; the last column says which drop would be found."
     )
@@ -470,6 +511,10 @@ def _part(name: str, outcome: Surface, depth: int) -> gate_page.GateSection:
         + "".join(f": {failure}" for failure in outcome.failures[:1]),
         *outcome.failures[1:],
         *([] if outcome.leaks is None else [f"Filters: {outcome.leaks.sentence}."]),
+        *gate_page.listed(
+            "Leaks",
+            [f"{gate_page.code(leaking.query)}: {leaking.sentence(gate_page.code)}" for leaking in outcome.leaking],
+        ),
         "Passages and latency: not compared, because the baseline has ranks of pages only.",
         f"Queries: all {cases} of the golden file decide each gate, so a search that was tuned on them looks better "
         "here than it is.",

@@ -120,10 +120,23 @@ def test_golden_sends_filters_and_counts_leaks(
     assert [parameters.get("filter") for _, parameters, *_ in server.requests] == ['{"version": "2"}', "{}"]
     assert gate(search=f"{server.url}/filtered?q={{query}}") == 0
     assert "leaks: 0 of 1 hits are outside the filter of 1 query" in capsys.readouterr().out
-    gate("--json", search=f"{server.url}/unfiltered?q={{query}}&v={{filter.version}}")
+    unfiltered = f"{server.url}/unfiltered?q={{query}}&v={{filter.version}}"
+    assert gate("--json", search=unfiltered) == 1
     assert [parameters.get("v") for _, parameters, *_ in server.requests[-2:]] == ["2", None]
     leaks = json.loads(capsys.readouterr().out)["surfaces"]["search"]["leaks"]
-    assert leaks == {"outside": 1, "known": 2, "queries": 1}
+    query = FILTERED[0]["query"]
+    assert leaks == {"outside": 1, "known": 2, "queries": 1, "names": {query: [f"v1/{query}"]}}
+    assert gate("--markdown", "gate.md", search=unfiltered) == 1
+    out = capsys.readouterr().out
+    assert f"leaks '{query}': v1/{query} outside the filter; not at the baseline\n" in out
+    assert "FAILS 1 query with hits outside the filter, and none at the baseline (--write-baseline accepts)" in out
+    assert f"**Leaks**\n\n- `{query}`: `v1/{query}` outside the filter; not at the baseline\n" in (
+        golden.with_name("gate.md").read_text("utf-8")
+    )
+    assert "leaks" not in golden.with_suffix(".baseline.json").read_text("utf-8")
+    assert gate("--write-baseline", search=unfiltered) == gate(search=unfiltered) == 0  # it leaked before as well
+    assert "outside the filter; the baseline leaks, too" in capsys.readouterr().out
+    assert f'"leaks": ["v1/{query}"]' in golden.with_suffix(".baseline.json").read_text("utf-8")
 
 
 def test_golden_batch_gets_filters(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
