@@ -9,6 +9,7 @@ import asyncio
 import functools
 import importlib
 import inspect
+import logging
 import math
 import threading
 import weakref
@@ -27,6 +28,8 @@ from ragbench.base.types import Query
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 
+_LOG = logging.getLogger(__name__)
+
 _Answers = Callable[[Sequence[Query], int], Sequence[Any]]
 """Asks an object: from queries and a depth, its raw answer to each."""
 
@@ -38,16 +41,21 @@ _SCORE = ("score", "_score", "relevance_score", "similarity")
 _LISTS = ("documents", "hits", "results", "nodes", "source_nodes", "docs", "matches")
 _DEPTHS = ("k", "top_k", "top_n", "topk", "n", "depth", "limit", "num_results", "similarity_top_k")
 _MANY = ("queries", "topics", "questions")
+_FILTER = "filter"
 _USABLE = "return docnos, (docno, score) pairs, dicts with docno and score, a DataFrame or documents, best first"
 
 
 @dataclass(frozen=True)
 class _Call:
-    """How to ask an object; `parameter_names` are those that it takes (None: any), `batch`: all queries at once."""
+    """How to ask an object; `parameter_names` are those that it takes (None: any), `batch`: all queries at once.
+
+    `filtered`: it takes the filter of its query, so that queries with different ones are asked one by one.
+    """
 
     answers: _Answers
     parameter_names: frozenset[str] | None = frozenset()
     batch: bool = False
+    filtered: bool = False
 
 
 @dataclass(eq=False)
@@ -67,6 +75,7 @@ class PythonRetriever:
         self.parameter_names = _asking(self.target, {}).parameter_names
         self.content = _content(self.target)
         self._bound: dict[str, _Call] = {}
+        self._warned = False
         self.__module__ = str(getattr(self.target, "__module__", ""))
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -91,7 +100,14 @@ class PythonRetriever:
         if (key := repr(sorted(arguments.items()))) not in self._bound:
             self._bound[key] = _asking(self.target, arguments)
         way = self._bound[key]
-        groups = [queries] if way.batch else [[query] for query in queries]
+        has_filters = any(query.filter for query in queries)
+        if has_filters and not way.filtered and not self._warned:
+            self._warned = True
+            _LOG.warning(
+                f"retriever '{self.name}' takes no filter, so queries with one are answered from all documents: give "
+                "it a keyword argument 'filter'"
+            )
+        groups = [queries] if way.batch and not (has_filters and way.filtered) else [[query] for query in queries]
         return [answer for group in groups for answer in self._answers(way, group, depth)]
 
     def _answers(self, way: _Call, queries: Sequence[Query], depth: int) -> Sequence[Any]:
@@ -132,7 +148,8 @@ def retriever(function: Any = None, *, name: str | None = None) -> Any:
 
     Args:
         function: Takes a query and optionally `k`, and returns docnos, (docno, score) pairs, dicts or a DataFrame.
-            Further parameters need defaults; `live.parameters` and `with_` vary them.
+            A parameter `filter` gets the filter of the query, a dict, where it has one. Further parameters need
+            defaults; `live.parameters` and `with_` vary them.
         name: The name; the function's own by default.
 
     Returns:
@@ -216,25 +233,36 @@ def _asking(target: Any, parameters: Mapping[str, Any]) -> _Call:
         places = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function of C without one
         places = []
-    depth_name = _depth_of(places[1:])
+    depth_name = _depth_of([place for place in places[1:] if place.name != _FILTER])
     others = places[2:] if depth_name is True else places[1:]
     names = frozenset(parameter.name for parameter in others if parameter.name != depth_name)
     names_taken = None if any(parameter.kind is parameter.VAR_KEYWORD for parameter in others) else names
-    call = functools.partial(_call, functools.partial(function, **parameters), depth_name)
+    named = [p for p in places[1:] if p.name == _FILTER and p.kind is not p.POSITIONAL_ONLY]
+    filtered = bool(named) and _FILTER not in parameters
+    required = filtered and named[0].default is named[0].empty
+
+    def bound(query: Query) -> Callable[[Any, int], Any]:
+        conditions = {_FILTER: dict(query.filter)} if required or (filtered and query.filter) else {}
+        return functools.partial(_call, functools.partial(function, **parameters, **conditions), depth_name)
+
+    def of_each(queries: Sequence[Query], depth: int) -> list[Any]:
+        return [_listed(bound(query)(query.text, depth)) for query in queries]
+
+    def of_all(queries: Sequence[Query], depth: int) -> list[Any]:
+        return list(bound(queries[0])([query.text for query in queries], depth))
+
     if places and (places[0].name in _MANY or _is_list(places[0].annotation)):
-        return _Call(
-            lambda queries, depth: list(call([query.text for query in queries], depth)), names_taken, batch=True
-        )
-    return _Call(_each(call), names_taken)
+        return _Call(of_all, names_taken, batch=True, filtered=filtered)
+    return _Call(of_each, names_taken, filtered=filtered)
 
 
 def _each(ask: Callable[[str, int], Any]) -> _Answers:
-    def listed(query: str, depth: int) -> Any:
-        """An answer, with a generator run to its end, so that its work counts as the time of the query."""
-        answer = ask(query, depth)
-        return list(answer) if inspect.isgenerator(answer) else answer
+    return lambda queries, depth: [_listed(ask(query.text, depth)) for query in queries]
 
-    return lambda queries, depth: [listed(query.text, depth) for query in queries]
+
+def _listed(answer: Any) -> Any:
+    """An answer, with a generator run to its end, so that its work counts as the time of the query."""
+    return list(answer) if inspect.isgenerator(answer) else answer
 
 
 def _call(function: Callable[..., Any], depth_name: str | bool, query: Any, depth: int) -> Any:

@@ -452,3 +452,53 @@ def test_object_can_be_searched(benchmark_small: Benchmark, search: Search, tmp_
     answer = Experiment.arms({"mine": search}, benchmark_small, *around).search("how do keys rotate", top=3)
     expected = [docno for docno, _ in search("how do keys rotate", 3)]
     assert [hit.docno for hit in answer.hits] == expected
+
+
+FILTERED = [Query("q1", "keys", filter={"version": "2"}), Query("q2", "logs")]
+
+
+@pytest.mark.parametrize("depth_first", [True, False])
+def test_object_gets_the_filter_of_its_query(depth_first: bool) -> None:
+    asked: list[Any] = []
+
+    def with_depth(query, k=10, *, filter=None):
+        asked.append((query, k, filter))
+        return [query]
+
+    def without(query, filter):
+        asked.append((query, 5, filter))
+        return [query]
+
+    PythonRetriever("ours", with_depth if depth_first else without).ask(FILTERED, 5, {})
+    assert asked == [("keys", 5, {"version": "2"}), ("logs", 5, None if depth_first else {})]
+
+
+def test_object_of_many_queries_gets_one_filter_at_a_time() -> None:
+    asked: list[Any] = []
+
+    def many(queries, filter=None):
+        asked.append((queries, filter))
+        return [[query] for query in queries]
+
+    assert PythonRetriever("ours", many).ask(FILTERED, 5, {}) == [["keys"], ["logs"]]
+    assert asked == [(["keys"], {"version": "2"}), (["logs"], None)]
+    PythonRetriever("ours", many).ask(FILTERED[1:] * 2, 5, {})
+    assert asked[2:] == [(["logs", "logs"], None)]
+
+
+def test_object_that_takes_no_filter_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    plain = PythonRetriever("ours", lambda query, k: [query])
+    plain.ask(FILTERED[1:], 5, {})
+    assert not caplog.messages
+    assert plain.ask(FILTERED, 5, {}) == plain.ask(FILTERED, 5, {}) == [["keys"], ["logs"]]
+    assert caplog.messages == [
+        "retriever 'ours' takes no filter, so queries with one are answered from all documents: give it a keyword "
+        "argument 'filter'"
+    ]
+
+
+def test_object_with_a_filter_of_its_own_keeps_it(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[Any] = []
+    fixed = PythonRetriever("ours", lambda query, k, filter=None: asked.append(filter) or [query])
+    fixed.ask(FILTERED, 5, {"filter": "mine"})
+    assert asked == ["mine", "mine"]
