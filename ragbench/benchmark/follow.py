@@ -2,8 +2,8 @@
 
 Evidence, in this order: the name still has most of its text; an address of the page in the frontmatter of another
 (`aliases`, `redirect_from`); a rename in the history of git; the text itself, by the runs of words that it shares with
-the documents of today. The thresholds are tuned on the histories of some documentation sites and measured on others
-(`research/label_replay.py`).
+the documents of today; where all of these leave it in doubt, a redirect of the site. The thresholds are tuned on the
+histories of some documentation sites and measured on others (`research/label_replay.py`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Literal
+from urllib.parse import urlsplit
 
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import docno_of_section
 from ragbench.benchmark.labels import LabelHealth
 from ragbench.benchmark.names import address, addresses
 from ragbench.benchmark.phrases import words
+from ragbench.benchmark.redirects import Redirects
 
 Outcome = Literal["stands", "edited", "rewritten", "moved", "merged", "split", "gone"]
 
@@ -73,11 +75,13 @@ class Followed:
 class Earlier:
     """The judged documents as they were, and what is known of their names since.
 
-    `documents`: by docno, where a text is known. `renames`: docnos of today by earlier ones, from git.
+    `documents`: by docno, where a text is known. `renames`: docnos of today by earlier ones, from git. `redirects`: of
+    the site.
     """
 
     documents: Mapping[str, Document] = field(default_factory=dict)
     renames: Mapping[str, str] = field(default_factory=dict)
+    redirects: Redirects = field(default_factory=Redirects)
 
 
 def runs_of(text: str) -> frozenset[int]:
@@ -113,7 +117,8 @@ class LabelFollower:
             return Followed(docno, "stands", (docno,), 1.0, "same name" if old is None else "same text")
         if new is not None and old is not None:
             return self._edited_page(docno)
-        return self._declared(docno) or self._renamed(docno, old) or self._found(docno, old)
+        found = self._declared(docno) or self._renamed(docno, old) or self._found(docno, old)
+        return found if found.is_moved else self._redirected(docno, old, found)
 
     def _edited_page(self, docno: str) -> Followed:
         """A page whose name exists and whose text changed: it stands unless its text went elsewhere."""
@@ -152,6 +157,30 @@ class LabelFollower:
         doubtful = share < self._limits.trace or best - share > self._limits.found
         confidence = 0.5 if doubtful else 0.9 + share / 10
         return Followed(docno, self._kind(docno, new), (new,), confidence, "renamed in git", doubtful)
+
+    def _redirected(self, docno: str, old: Document | None, found: Followed) -> Followed:
+        """By a redirect: sure where the page that it leads to has some of the text, or was found without it.
+
+        Sites send readers of a deleted page to the nearest topic, so that one without the text is doubtful.
+        """
+        is_known = old is not None or docno in self._earlier.renames
+        written = urlsplit(docno).path if "://" in docno else docno  # the name in the file of judgments
+        hit = self._earlier.redirects.page(address(f"{docno}.md" if is_known else written), self._by_address)
+        if hit is None:
+            return found
+        new, reason = hit[0], f"redirect in {hit[1]}"
+        share = 1.0 if old is None else self._shares(self._old_runs(docno)).get(new, 0.0)
+        if share >= self._limits.trace or found.targets == (new,):
+            return Followed(docno, self._kind(docno, new), (new,), 0.9, reason)
+        if found.targets:
+            return found
+        return Followed(docno, "moved", (new,), share, f"{reason}, {share:.0%} of its text is there", doubtful=True)
+
+    @cached_property
+    def _by_address(self) -> dict[str, str]:
+        """The documents of today by address, those of their frontmatter where only one has it."""
+        given = {name: next(iter(docnos)) for name, docnos in self._addresses.items() if len(docnos) == 1}
+        return {**given, **{address(f"{docno}.md"): docno for docno in self._documents}}
 
     def _found(self, docno: str, old: Document | None) -> Followed:
         """By the text alone."""

@@ -16,6 +16,7 @@ from ragbench.benchmark.git_history import History
 from ragbench.benchmark.labels import LabelHealth
 from ragbench.benchmark.names import Names, address
 from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.redirects import read_redirects
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,9 @@ def follow_names(
     known = {name: target for name, target in found.items() if target}
     lost = [name for name in written if name not in known]
     targets, earlier = _earlier(known, lost, corpus, files, state)
+    if lost:
+        top = History.of(corpus)
+        earlier = replace(earlier, redirects=read_redirects(corpus, top.top if top else corpus.parent))
     follower = LabelFollower(earlier, documents)
     return {name: follower.follow(targets.get(name, name)) for name in written}
 

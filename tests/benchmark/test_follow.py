@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from ragbench.benchmark.followed_labels import EarlierState, follow_labels, foll
 from ragbench.benchmark.git_history import History
 from ragbench.benchmark.labels import LabelHealth
 from ragbench.benchmark.load import load_benchmark
-from ragbench.corpus.reader import parse_document
+from ragbench.benchmark.redirects import Redirects
+from ragbench.corpus.reader import parse_document, read_vault
 
 
 def prose(seed: int, n: int = 60) -> str:
@@ -88,6 +90,26 @@ def test_follow_a_rename_of_git_unless_the_text_is_elsewhere() -> None:
     assert LabelFollower(renamed, [rewritten]).follow("logs").targets == ("records",)
     elsewhere = [page("records", prose(31)), page("guide", LOGS)]
     assert LabelFollower(renamed, elsewhere).follow("logs").doubtful
+
+
+def test_follow_a_redirect_where_the_text_leaves_a_doubt() -> None:
+    copies = [page("v1/intro", LOGS), page("v2/intro", LOGS), page("topics", prose(70))]
+    rules = (("/start", "/v2/intro", "_redirects"), ("/old", "/topics", "_redirects"))
+    old = replace(earlier(page("start", LOGS), page("old", prose(9))), redirects=Redirects(rules))
+    follower = LabelFollower(old, copies)
+    sure, nearest = follower.follow("start"), follower.follow("old")
+    assert (sure.targets, sure.doubtful, sure.reason) == (("v2/intro",), False, "redirect in _redirects")
+    assert (nearest.targets, nearest.doubtful) == (("topics",), True)
+    unknown = LabelFollower(Earlier(redirects=Redirects(rules)), copies).follow("start")
+    assert unknown.targets == ("v2/intro",) and unknown.is_moved
+
+
+def test_follow_names_by_the_redirects_of_the_site(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tokens.md").write_text("# Tokens\n\nwords\n")
+    (tmp_path / "mkdocs.yml").write_text("plugins:\n- redirects:\n    redirect_maps:\n      keys.md: tokens.md\n")
+    pages = read_vault(tmp_path / "docs").documents
+    assert follow_names(["keys.md"], pages, tmp_path / "docs", [])["keys.md"].targets == ("tokens",)
 
 
 def test_follow_doubts_two_equal_copies() -> None:

@@ -1,0 +1,80 @@
+"""Redirects of a site are read from the files of its tools, and lead judged pages to where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.redirects import Redirects, read_redirects
+
+PLACES = {"guide/keys": "guide/keys", "guide/logs": "guide/logs", "intro": "intro", "v2/a/b": "v2/a/b"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("_redirects", "# moved\n/docs/keys  /docs/guide/keys/ 301\n/docs/logs /docs/guide/logs 302!\n/docs/x / 200\n"),
+        ("static/_redirects", "/keys /guide/keys\n/logs https://docs.example.org/guide/logs#top\n"),
+        (
+            "netlify.toml",
+            '[[redirects]]\nfrom = "/keys"\nto = "/guide/keys"\n[[redirects]]\nfrom="/logs"\nto="/guide/logs"\n',
+        ),
+        (
+            "vercel.json",
+            '{"redirects": [{"source": "/keys", "destination": "/guide/keys", "permanent": true},'
+            ' {"source": "/logs", "destination": "/guide/logs"}]}',
+        ),
+        ("redirects.json", '{"/docs/keys": "/docs/guide/keys", "/docs/logs": "/docs/guide/logs"}'),
+        (
+            "mkdocs.yml",
+            "plugins:\n  - redirects:\n      redirect_maps:\n        'keys.md': 'guide/keys.md'\n\n"
+            "        logs.md: guide/logs.md  # since 2\n  - search\nextra: !!python/name:x\n",
+        ),
+        (
+            "docusaurus.config.js",
+            "plugins: [['@docusaurus/plugin-client-redirects', {redirects: [\n"
+            "{to: '/docs/guide/keys', from: '/docs/keys'},\n"
+            "{from: ['/docs/logs', '/docs/journal'], to: '/docs/guide/logs'}]}]]",
+        ),
+    ],
+)
+def test_redirects_of_every_format(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    (tmp_path / "docs").mkdir()
+    redirects = read_redirects(tmp_path / "docs", tmp_path)
+    assert redirects.page("keys", PLACES) == ("guide/keys", file.name)
+    assert redirects.page("logs", PLACES) == ("guide/logs", file.name)
+    assert redirects.page("x", PLACES) is None and redirects.page("other", PLACES) is None
+
+
+def test_redirects_of_folders_and_of_redirects() -> None:
+    redirects = Redirects(
+        (
+            ("/docs/old/*", "/docs/v1/:splat", "_redirects"),
+            ("/docs/v1/:path*", "/docs/v2/:path*", "vercel.json"),
+            ("/docs/any/:slug", "/docs/intro", "vercel.json"),
+            ("/round", "/trip", "_redirects"),
+            ("/trip", "/round", "_redirects"),
+        )
+    )
+    assert redirects.page("old/a/b", PLACES) == ("v2/a/b", "vercel.json")
+    assert redirects.page("any/thing", PLACES) is None  # a pattern of one side only
+    assert redirects.page("round", PLACES) is None
+
+
+def test_redirects_that_disagree_lead_nowhere() -> None:
+    rules = (("/v1/keys", "/guide/keys", "_redirects"), ("/v2/keys", "/guide/logs", "_redirects"))
+    assert Redirects(rules).page("keys", PLACES) is None
+    assert Redirects((rules[0], ("/v1/keys", "/intro", "_redirects"))).page("keys", PLACES) == (
+        "guide/keys",
+        "_redirects",
+    )
+
+
+def test_redirects_in_a_damaged_file_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "vercel.json").write_text("{")
+    assert read_redirects(tmp_path, tmp_path) == Redirects()
+    assert "the redirects in" in caplog.text and "vercel.json are not followed: it cannot be read" in caplog.text
