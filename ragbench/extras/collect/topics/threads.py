@@ -11,16 +11,17 @@ import html
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from ragbench.base.bounds import Count, Factor, Share, Validated
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.benchmark import Topic
+from ragbench.benchmark.names import Names, address
 from ragbench.boundary.json import read_json, read_json_lines, read_text
 from ragbench.extras.collect.pool import to_csv
 from ragbench.extras.collect.search_log import personal
@@ -174,60 +175,33 @@ def _plain(cooked: str) -> str:
 
 
 class Pages:
-    """Finds the document of an address below `site`: by path, by `url`, `slug` and `aliases`, and by redirects."""
+    """Finds the document of an address below `site`, as `Names` and redirects do, and of a title in a text."""
 
-    def __init__(self, documents: Iterable[Document], site: str, redirects: Mapping[str, str] | None = None) -> None:
+    def __init__(self, documents: Sequence[Document], site: str, redirects: Mapping[str, str] | None = None) -> None:
         """`redirects` leads from the path of an address to another, as lines of a `_redirects` file do."""
-        parts = urlsplit(site if "://" in site else f"https://{site}")
-        self._host, self._base = parts.netloc.lower().removeprefix("www."), parts.path.strip("/")
-        self._redirects = {self._key(old): self._key(new) for old, new in (redirects or {}).items()}
-        self._documents: dict[str, str] = {}
-        self._titles: dict[str, str] = {}
-        titles: Counter[str] = Counter()
-        for document in documents:
-            for name in self._names(document):
-                self._documents.setdefault(self._key(name), document.docno)
-            title = " ".join(document.title.lower().split())
-            titles[title] += 1
-            if len(title.split()) >= _LEAST_NAMED:
-                self._titles[title] = document.docno
-        self._titles = {title: docno for title, docno in self._titles.items() if titles[title] == 1}
+        self._site = (site if "://" in site else f"https://{site}").rstrip("/")
+        self._names = Names(documents, self._site)
+        self._redirects = {address(old): new for old, new in (redirects or {}).items()}
+        titles = [(_words(document.title), document.docno) for document in documents]
+        counts = Counter(title for title, _ in titles)
+        self._titles = {
+            title: docno for title, docno in titles if counts[title] == 1 and len(title.split()) >= _LEAST_NAMED
+        }
 
-    @staticmethod
-    def _names(document: Document) -> Iterator[str]:
-        path = document.docno
-        yield path
-        matter = document.frontmatter
-        for key in ("url", "permalink"):
-            if isinstance(matter.get(key), str):
-                yield matter[key]
-        if isinstance(slug := matter.get("slug"), str):
-            yield slug if slug.startswith("/") else "/".join([*path.split("/")[:-1], slug])
-        aliases = matter.get("aliases") or []
-        yield from (str(alias) for alias in ([aliases] if isinstance(aliases, str) else aliases))
-
-    def _key(self, path: str) -> str:
-        path = unquote(urlsplit(path).path).strip("/").lower()
-        path = re.sub(r"\.(?:html?|mdx?|markdown)$", "", path)
-        path = re.sub(r"(?:^|/)(?:_?index|readme)$", "", path)
-        return re.sub(r"(?:^|/)\d+[-_.](?=[^/])", lambda match: "/" if match[0].startswith("/") else "", path)
-
-    def of(self, address: str) -> str | None:
+    def of(self, link: str) -> str | None:
         """The docno of an address; None for other sites and for pages that are not there."""
-        parts = urlsplit(address.rstrip(".,;:!?*_"))
-        if parts.netloc.lower().removeprefix("www.") != self._host:
+        url, site = urlsplit(link.rstrip(".,;:!?*_")), urlsplit(self._site)
+        if url.netloc.lower().removeprefix("www.") != site.netloc.lower().removeprefix("www."):
             return None
-        path = parts.path.strip("/")
-        if self._base and path != self._base and not path.startswith(f"{self._base}/"):
+        if not f"{url.path}/".startswith(f"{site.path}/"):
             return None
-        key = self._key(path[len(self._base) :])
-        key = self._redirects.get(key, key)
-        return self._documents.get(key)
+        path = url.path[len(site.path) :]
+        return self._names.document(f"{self._site}/{self._redirects.get(address(path), path).lstrip('/')}")
 
     def named(self, text: str) -> str | None:
         """The only document whose title of three words or more a text contains."""
         words = _words(text)
-        docnos = {docno for title, docno in self._titles.items() if _words(title) in words}
+        docnos = {docno for title, docno in self._titles.items() if title in words}
         return next(iter(docnos)) if len(docnos) == 1 else None
 
 
