@@ -31,9 +31,7 @@ _NEUTRAL: _Fixed = {
     ("RetrieveLexical", "index"): None,
     ("Fuse", "method"): "rrf",
     ("Fuse", "norm"): "min_max",
-    ("Fuse", "norms"): {},
     ("Fuse", "least"): {"dense": -1.0},
-    ("Fuse", "missing"): "lowest",
     ("index", "passage.title"): False,
     ("index", "passage.path"): False,
 }

@@ -355,21 +355,6 @@ class LexicalIndex:
             numbers, scores = self._search_hits(query, depth)
         return Ranking.ordered(numbers, scores)
 
-    def scores(self, text: str, chunks: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The scores of these chunks, shape (n,); 0 for one that holds no term of the text."""
-        result = np.zeros(len(chunks))
-        weights = Counter(self.terms(text))
-        if not weights or not len(chunks):
-            return result
-        with self._errors():
-            self._must_be_open()
-            numbers, scores = self._search_hits(
-                _restricted_query(self._query(weights), _query_for_chunks(chunks)), len(chunks)
-            )
-        order = np.argsort(chunks)
-        result[order[np.searchsorted(chunks, numbers, sorter=order)]] = scores
-        return result
-
     def _search_hits(self, query: Any, depth: int) -> tuple[list[int], list[float]]:
         """Numbers and scores of the best chunks. One call returns all as text, four times as fast as a call per hit."""
         top = self._searcher.search(query, min(depth, self._n_chunks))

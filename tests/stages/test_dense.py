@@ -65,11 +65,3 @@ def test_retrieve_dense_weighs_the_mean_of_a_document(state, handmade, page) -> 
 def test_retrieve_dense_source_reads_its_own_parts() -> None:
     own = RetrieveDense(source="minilm", index=VectorsSpec())
     assert own.needs == {"dense:minilm", "encoder:minilm"}
-
-
-def test_retrieve_dense_scores_any_chunk(state, index) -> None:
-    (after,) = RetrieveDense(depth=2)([state("who may log in")], index)
-    (all_of_them,) = RetrieveDense(depth=len(index.dense))([state("who may log in")], index)
-    ranking = all_of_them.rankings["dense"]
-    np.testing.assert_allclose(RetrieveDense().scores(after, ranking.chunks, index), ranking.scores, rtol=1e-5)
-    assert RetrieveDense().scores(state(dense=[1]), ranking.chunks, index) is None

@@ -1,6 +1,5 @@
 """Fusion by ranks, with the worked examples of seed 001, and by scores, with numbers worked by hand."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.stage import Retriever
 
 # Two documents: chunks 0 to 2, and all others.
 INDEX = SimpleNamespace(chunks=SimpleNamespace(document=np.array([0, 0, 0, *[1] * 60], dtype=np.int32)))
@@ -111,18 +109,10 @@ LEXICAL = scored(c2=12.0, c4=3.0)
     ],
 )
 def test_fuse_normalises_and_weighs_scores(norm: str, dense: dict[int, float], lexical: dict[int, float]) -> None:
-    """What a source did not return has what its last hit has, or nothing."""
-    given = state(dense=DENSE, lexical=LEXICAL)
-    for missing, of_dense, of_lexical in (("lowest", dense[3], lexical[4]), ("nothing", 0.0, 0.0)):
-        scores = fuse(given, method="convex", norm=norm, weights={"dense": 3.0}, missing=missing)
-        expected = {n: 0.75 * dense.get(n, of_dense) + 0.25 * lexical.get(n, of_lexical) for n in (1, 2, 3, 4)}
-        assert scores == pytest.approx(expected, abs=1e-6)
-
-
-def test_fuse_normalises_sources_separately() -> None:
-    given = state(dense=DENSE, lexical=LEXICAL)
-    mixed = fuse(given, method="convex", norms={"lexical": "theoretical"}, missing="nothing")
-    assert mixed == pytest.approx({1: 0.5, 2: 0.25 + 0.5, 3: 0.0, 4: 0.125})
+    """What a source did not return has what its last hit has."""
+    scores = fuse(state(dense=DENSE, lexical=LEXICAL), method="convex", norm=norm, weights={"dense": 3.0})
+    expected = {n: 0.75 * dense.get(n, dense[3]) + 0.25 * lexical.get(n, lexical[4]) for n in (1, 2, 3, 4)}
+    assert scores == pytest.approx(expected, abs=1e-6)
 
 
 def test_fuse_by_dbsf_is_convex_within_three_sigma() -> None:
@@ -137,29 +127,6 @@ def test_fuse_normalises_equal_scores(norm: str, value: float) -> None:
     )
 
 
-class Knows(Retriever):
-    """A source that can score every chunk."""
-
-    source = "lexical"
-    needs = frozenset({"everything"})
-
-    def retrieve(self, states, index):
-        raise AssertionError("it is only asked for scores")
-
-    def scores(self, state, chunks, index):
-        return np.array([{1: 7.5, 3: 1.5}[chunk] for chunk in chunks.tolist()])
-
-
-def test_fuse_continues_the_scale_with_exact_scores() -> None:
-    """12 is 1 and 3 is 0, so 7.5 is a half and 1.5 a sixth below nothing; dense cannot score others: its lowest."""
-    fusion = Fuse(method="convex", missing="exact", sources=(Knows(),))
-    ranking = fusion.fuse(state(dense=DENSE, lexical=LEXICAL), INDEX)
-    given = dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
-    assert given == pytest.approx({1: 0.75, 2: 0.75, 3: -1 / 12, 4: 0.0}, abs=1e-6)
-    assert (fusion.needs, Fuse().needs) == ({"everything"}, frozenset())
-    assert replace(fusion, missing="lowest").fuse(state(dense=DENSE), INDEX).chunks.tolist() == [1, 2, 3]
-
-
 @given(
     st.lists(st.floats(-1, 50, width=32), min_size=1, max_size=30),
     st.lists(st.floats(-1, 50, width=32), min_size=1, max_size=30),
@@ -167,15 +134,13 @@ def test_fuse_continues_the_scale_with_exact_scores() -> None:
 )
 def test_fused_scores_agree_with_a_plain_loop(first: list[float], second: list[float], norm: str) -> None:
     rankings = {"a": Ranking.of(range(len(first)), first), "b": Ranking.of(range(5, 5 + len(second)), second)}
-    scores = fuse(state(**rankings), method="convex", norm=norm, missing="nothing")
+    scores = fuse(state(**rankings), method="convex", norm=norm)
     assert set(scores) == set(range(len(first))) | set(range(5, 5 + len(second)))
     for chunk, value in scores.items():
         expected = 0.0
         for ranking in rankings.values():
             own = ranking.scores.astype(float)
-            if chunk not in ranking.chunks:
-                continue
-            score = own[ranking.chunks.tolist().index(chunk)]
+            score = own[ranking.chunks.tolist().index(chunk)] if chunk in ranking.chunks else own.min()
             if own.max() == own.min():
                 expected += 0.25 if norm == "three_sigma" else 0.5
             elif norm == "three_sigma":

@@ -61,16 +61,3 @@ def test_retrieve_lexical_source_takes_the_query_of_lexical(state) -> None:
     asked = state("lamps").with_text("lexical", "lanterns")
     assert whole.question(asked) == ("lanterns", None)
     assert whole.question(asked.with_text("documents", "lights")) == ("lights", None)
-
-
-def test_retrieve_lexical_scores_any_chunk(state, index) -> None:
-    everything = RetrieveLexical(depth=len(index.chunks), fields={"content": 1.0, "title": 2.0})
-    asked = state("sixty-four masts of lamps")
-    (after,) = everything([asked], index)
-    ranking = after.rankings["lexical"]
-    chunks = np.arange(len(index.lexical), dtype=np.int32)[::-1]
-    expected = np.zeros(len(chunks))
-    expected[len(chunks) - 1 - ranking.chunks] = ranking.scores
-    np.testing.assert_allclose(everything.scores(after, chunks, index), expected, rtol=1e-6)
-    assert everything.scores(state("zzzz"), chunks[:3], index).tolist() == [0.0, 0.0, 0.0]
-    assert len(everything.scores(after, chunks[:0], index)) == 0

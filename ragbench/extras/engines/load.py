@@ -118,8 +118,8 @@ def _nearest_fusion(settings: Settings) -> tuple[Settings, str]:
     """The settings with a fusion that engines have, with the same weights, and what that is."""
     entry, configured = next(iter(settings.pipeline.all_of(Fuse).items()))
     nearest = replace(plans.NEAREST, weights=configured.weights)
-    changes = {f"{entry}.{name}": getattr(nearest, name) for name in ("method", "k", "norm", "missing")}
-    changes |= {f"{entry}.weights": dict(nearest.weights), f"{entry}.norms": {}}
+    changes = {f"{entry}.{name}": getattr(nearest, name) for name in ("method", "k", "norm")}
+    changes[f"{entry}.weights"] = dict(nearest.weights)
     return settings.with_values(changes), nearest.describe()
 
 

@@ -102,7 +102,7 @@ def fusion_of(settings: Settings) -> str:
     fuse = settings.pipeline.first(Fuse)
     if fuse is None:
         return "nothing"
-    return "convex/" + "+".join({fuse.norm, *fuse.norms.values()}) if fuse.method == "convex" else fuse.method
+    return f"convex/{fuse.norm}" if fuse.method == "convex" else fuse.method
 
 
 def has_fusion(settings: Settings) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,12 @@ from ragbench.base.bounds import Constraint, Positive, Share, Weight
 from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
-from ragbench.search.stages.stage import Retriever, Stage, StateProperty, StateStage
+from ragbench.search.stages.stage import Stage, StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 Scores = NDArray[np.float64]
-_Norm = Literal["min_max", "theoretical", "z", "three_sigma"]
 
 
 def _min_max(scores: Scores, least: float) -> Scores:
@@ -44,7 +43,7 @@ def _three_sigma(scores: Scores, least: float) -> Scores:
     return _z(scores, least) / 6 + 0.5
 
 
-_NORMS: Mapping[_Norm, Callable[[Scores, float], Scores]] = MappingProxyType(
+_NORMS: Mapping[str, Callable[[Scores, float], Scores]] = MappingProxyType(
     {"min_max": _min_max, "theoretical": _theoretical, "z": _z, "three_sigma": _three_sigma}
 )
 
@@ -78,13 +77,10 @@ class Fuse(Stage):
     `rrf`, reciprocal rank fusion: score(d) = sum over sources of weight / (k + rank), rank from 1; Cormack, Clarke and
     Buettcher, SIGIR 2009; weights as in seed 001. `k` is at least 0.
     `convex`, a convex combination: sum of weight * norm(score) / sum of weights; Bruch, Gai and Ingber, TOIS 2023.
-    `norm` is one of `ragbench.search.stages.fuse`, `norms` another one by source; `least` by source is the least score
-    it can give (0 when absent), which `theoretical` counts from.
+    `norm` is one of `ragbench.search.stages.fuse`; `least` by source is the least score it can give (0 when absent),
+    which `theoretical` counts from. A chunk that a source did not return has the value of the source's last hit.
     `dbsf`, distribution-based score fusion: `convex` with every source by `three_sigma`.
     `ranx:NAME`, a method of ranx, with `norm` and `params` as in `ranx.fuse` (`ragbench.extras.fit.ranx_fusion`).
-
-    `missing` is the value of a chunk in a source that did not return it, where scores are fused: `lowest`, that of the
-    source's last hit; `nothing`, 0; or `exact`, its real score, computed by those `sources` that can, else `lowest`.
 
     `weights` by source (default 1.0, at least 0) are multiplied by those of the state; 0 leaves a source out.
     The chunks of a document in a ranking of documents share its rank. Ties go to the lower chunk number.
@@ -98,12 +94,8 @@ class Fuse(Stage):
     # min_max_inverted, max, sum, zmuv, rank, borda or none
     norm: str = "min_max"
     params: Mapping[str, float] = field(default_factory=dict)  # parameters of a method of ranx: gamma, phi or sigma
-    norms: Mapping[str, _Norm] = field(default_factory=dict)  # norms of single retrievers
     # minimum possible score of a retriever (default 0), for the norm theoretical
     least: Mapping[str, float] = field(default_factory=lambda: {"dense": -1.0})
-    # score of a chunk that a retriever did not return: lowest, nothing or exact
-    missing: Literal["lowest", "nothing", "exact"] = "lowest"
-    sources: tuple[Retriever, ...] = field(default=(), metadata={"made by": "the pipeline"})
 
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
@@ -121,25 +113,11 @@ class Fuse(Stage):
         elif self.params:
             raise self.refused("params", f"must be empty for {self.method}: they belong to methods of ranx")
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """The parts that sources read when they score chunks they did not return."""
-        return frozenset().union(*(source.needs for source in self.sources))
-
-    @property
-    def requests_scores(self) -> bool:
-        """Whether sources are asked for the scores of chunks they did not return."""
-        return self.method in ("convex", "dbsf") and self.missing == "exact"
-
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""
         if self.method.startswith(_RANX):
             return [replace(state, fused=ranking) for state, ranking in zip(states, self._by_ranx(states), strict=True)]
         return [replace(state, fused=self.fuse(state, index), unanimous=self.unanimous(state)) for state in states]
-
-    def among(self, sources: Sequence[Retriever]) -> Fuse:
-        """This stage in a pipeline with these sources."""
-        return replace(self, sources=tuple(sources)) if self.requests_scores else self
 
     def unanimous(self, state: QueryState) -> float:
         """The score of a hit that every source with hits and a vote ranks first; 0 for methods that fuse scores."""
@@ -168,7 +146,7 @@ class Fuse(Stage):
                 ranks = _ranks_of(ranking, index)
                 scores[np.searchsorted(chunks, ranking.chunks)] += weight / (self.k + ranks)
             else:
-                scores += weight / total * self._normalised(state, source, chunks, index)
+                scores += weight / total * self._normalised(state.rankings[source], source, chunks)
         return Ranking.of(chunks, scores)
 
     def _weights_above_zero(self, state: QueryState) -> dict[str, float]:
@@ -190,24 +168,12 @@ class Fuse(Stage):
         )
         return fused
 
-    def _normalised(
-        self, state: QueryState, source: str, chunks: NDArray[np.int32], index: Index
-    ) -> NDArray[np.float64]:
+    def _normalised(self, ranking: Ranking, source: str, chunks: NDArray[np.int32]) -> NDArray[np.float64]:
         """The value of a source for each of `chunks`, which ascend and include all of its hits, shape (n,)."""
-        ranking = state.rankings[source]
-        norm = _NORMS["three_sigma" if self.method == "dbsf" else self.norms.get(source, cast(_Norm, self.norm))]
-        scores, least = ranking.scores.astype(np.float64), self.least.get(source, 0.0)
-        values = norm(scores, least)
-        filled = np.full(len(chunks), 0.0 if self.missing == "nothing" else values[-1])
-        rows = np.searchsorted(chunks, ranking.chunks)
-        filled[rows] = values
-        retriever = next((normalisation for normalisation in self.sources if normalisation.source == source), None)
-        if retriever is not None and len(ranking) < len(chunks):
-            absent = np.ones(len(chunks), dtype=np.bool_)
-            absent[rows] = False
-            exact = retriever.scores(state, chunks[absent], index)
-            if exact is not None:
-                filled[absent] = _on_scale_of(norm, scores, least, exact)
+        norm = _NORMS["three_sigma" if self.method == "dbsf" else self.norm]
+        values = norm(ranking.scores.astype(np.float64), self.least.get(source, 0.0))
+        filled = np.full(len(chunks), values[-1])
+        filled[np.searchsorted(chunks, ranking.chunks)] = values
         return filled
 
     def describe(self) -> str:
@@ -229,16 +195,6 @@ def _ranks_of(ranking: Ranking, index: Index) -> NDArray[np.int64]:
         return np.arange(1, len(ranking) + 1)
     documents = index.chunks.document[ranking.chunks]
     return np.cumsum(np.concatenate([[True], documents[1:] != documents[:-1]]))
-
-
-def _on_scale_of(norm: Callable[[Scores, float], Scores], scores: Scores, least: float, others: Scores) -> Scores:
-    """Other scores on the scale that a norm gives to `scores`; this is exact, because every norm is linear."""
-    high, low = float(scores[0]), float(scores[-1])
-    if high == low:
-        return np.full(len(others), norm(scores, least)[-1])
-    values = norm(scores, least)
-    slope = float(values[0] - values[-1]) / (high - low)
-    return float(values[-1]) + slope * (others - low)
 
 
 @option(

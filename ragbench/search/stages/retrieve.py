@@ -71,16 +71,6 @@ class RetrieveDense(Retriever):
             ranking = means.search(vector, ranking, self.document, self.depth, allowed)
         return replace(ranking, query_vector=vector)
 
-    def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
-        """The scores of any chunks, computed as those it returned."""
-        query = state.rankings[self.source].query_vector
-        if query is None:
-            return None
-        if self.document:
-            means = index.part(self._part("centroids"))
-            return np.asarray(means.scores(query, chunks, self.document), dtype=np.float64)
-        return np.asarray(index.part(self._part("dense")).vectors[chunks] @ query, dtype=np.float64)
-
     def _part(self, kind: str) -> str:
         return f"{kind}:{self.source}" if self.index else kind
 
@@ -183,14 +173,6 @@ class RetrieveLexical(Retriever):
             else:
                 rankings.append(lexical.search(text, self.depth, allowed))
         return rankings
-
-    def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64]:
-        """The scores of any chunks, or of their documents; 0 for one without a word of the text."""
-        lexical: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
-        if not self._by_document:
-            return lexical.scores(self._text(state), chunks)
-        documents, places = np.unique(index.chunks.document[chunks], return_inverse=True)
-        return lexical.scores(self._text(state), documents)[places]
 
     def returning(self, n: int) -> RetrieveLexical:
         """The stage for a search that returns `n` hits."""

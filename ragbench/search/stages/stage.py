@@ -202,13 +202,6 @@ class Retriever(Stage):
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """One ranking for every state."""
 
-    def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
-        """The scores of any chunks, also of some that it did not return, shape (n,); None when it cannot score chunks.
-
-        `state` holds its ranking.
-        """
-        return None
-
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add this source's ranking to every state."""
         rankings = self.retrieve(states, index)
