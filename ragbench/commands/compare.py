@@ -1,5 +1,4 @@
-"""`ragbench compare` (Measure and compare): compare finished runs, TREC run files of other systems, or fusion
-methods."""
+"""`ragbench compare` (Measure and compare): compare finished runs, and TREC run files of other systems."""
 
 from __future__ import annotations
 

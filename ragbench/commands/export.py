@@ -22,7 +22,6 @@ EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
   ragbench export 3f2a... --out tracked --force       an MLflow run by its id
-  ragbench export --without-index                     the index is rebuilt when the bundle is first used
 then: ragbench verify bundle
 """
 
@@ -64,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="maximum nDCG@10 loss of a translation without --force (default 0.005)",
     )
-    parser.add_argument("--without-index", action="store_true", help="write a bundle without its index")
     parser.add_argument(
         "--self-contained",
         action="store_true",
@@ -91,7 +89,6 @@ def main(arguments: argparse.Namespace) -> int:
             force=arguments.force,
             on_expectation=arguments.accept_predicted,
             max_loss=arguments.max_loss,
-            include_index=not arguments.without_index,
             self_contained=arguments.self_contained,
         )
     evidence = written.evidence

@@ -38,7 +38,7 @@ class Request:
     """How an arm shall be written: in a format, to the path `out` (None: a folder of the run) or the address `load`.
 
     `version` is that of the system that will read a file. `max_loss` is the greatest loss of nDCG@10 of a translation
-    (None: any). `include_index` and `self_contained` are for bundles and engines.
+    (None: any). `self_contained` is for bundles and engines.
     """
 
     format: str
@@ -46,7 +46,6 @@ class Request:
     load: str | None = None
     version: str | None = None
     max_loss: float | None = None
-    include_index: bool = True
     self_contained: bool = False
 
     def output_path(self, arm: MeasuredArm, ending: str) -> Path:

@@ -29,7 +29,6 @@ def write(
     force: bool = False,
     on_expectation: bool = False,
     max_loss: float = MAX_LOSS,
-    include_index: bool = True,
     self_contained: bool = False,
 ) -> Written:
     """Write an arm of the run in the folder `run`, by default into its folder `exports`.
@@ -45,7 +44,7 @@ def write(
     bundle's folder exists.
     """
     form: Format = registry.load("export", format, "--format")
-    request = Request(format, out, load, version, None if force else max_loss, include_index, self_contained)
+    request = Request(format, out, load, version, None if force else max_loss, self_contained)
     form.check(request)
     if load is not None and out is not None:
         raise ConfigError("--load writes to a server or folder, and --out to a file: use one of them")

@@ -239,7 +239,6 @@ class Results(Measurements):
         format: str = "ragbench",
         baseline: str | None = None,
         force: bool = False,
-        include_index: bool = True,
     ) -> Written:
         """Write an arm for production, as `ragbench export`.
 
@@ -249,7 +248,6 @@ class Results(Measurements):
             format: `ragbench` for a bundle that `ragbench.load` opens, or the name of another system.
             baseline: The arm that it must beat; by default the first.
             force: Export an arm without a significant gain.
-            include_index: Write the index into the bundle.
 
         Returns:
             The path that was written.
@@ -269,7 +267,6 @@ class Results(Measurements):
                 format=format,
                 baseline=baseline,
                 force=force,
-                include_index=include_index,
             )
 
     def time(self) -> Results:

@@ -81,17 +81,14 @@ class EngineDeployment:
     def open(
         self,
         *,
-        corpus: str | Path | None = None,
         threads: int | None = None,
         models: Models | None = None,
         order: bool = True,
     ) -> LoadedBundle:
         """Open it. `order=False`: what the engine alone gives, without the learned order.
 
-        Raises BundleError when it does not answer, or was not loaded by ragbench; ConfigError for a `corpus`.
+        Raises BundleError when it does not answer, or was not loaded by ragbench.
         """
-        if corpus is not None:
-            raise ConfigError(f"{self._location} is an engine, which has no corpus: omit corpus")
         engine = connect(self._location)
         try:
             return over(engine, models or Models(cache=None, threads=threads), order, closing=engine.close)

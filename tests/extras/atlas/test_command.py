@@ -69,7 +69,7 @@ def test_init_prints_a_prediction(
 def test_export_accept_predicted_is_named_in_the_bundle(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["export", "@1/dedup", "--without-index", "--quiet", f"paths.results={results}"]
+    words = ["export", "@1/dedup", "--quiet", f"paths.results={results}"]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.001, -0.001] * 6))
     assert main([*words, "--accept-predicted", "--out", str(tmp_path / "unsure")]) == 2
     assert "no gain is predicted with probability 0.9" in capsys.readouterr().err

@@ -95,7 +95,7 @@ def test_paths_and_secrets_of_the_machine_stay_out(bundle_of, workplace: Path, h
 
 
 def test_record_has_the_caution(write, tmp_path: Path) -> None:
-    out = write(tmp_path / "forced", caution="It was forced.", include_index=False)
+    out = write(tmp_path / "forced", caution="It was forced.")
     assert json.loads((out / bundle.RECORD).read_text())["cautions"] == ["It was forced."]
 
 
@@ -104,7 +104,7 @@ def test_readme_has_every_caution_of_the_record(write, tmp_path: Path, monkeypat
         return dataclasses.replace(bundled.find(name), backend="of a wheel that cannot be carried")
 
     monkeypatch.setattr(bundle, "bundled", SimpleNamespace(**{**vars(bundled), "find": find}))
-    out = write(tmp_path / "out", caution="It was forced.", include_index=False, self_contained=True)
+    out = write(tmp_path / "out", caution="It was forced.", self_contained=True)
     cautions = json.loads((out / bundle.RECORD).read_text())["cautions"]
     assert ["It was forced." in cautions, any("is not carried" in caution for caution in cautions)] == [True, True]
     assert [line[2:] for line in (out / bundle.README).read_text().splitlines() if line[2:] in cautions] == cautions

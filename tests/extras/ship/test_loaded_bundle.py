@@ -156,36 +156,6 @@ def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]
         assert list(pool.map(docs.search, texts)) == alone
 
 
-@pytest.mark.slow
-def test_index_is_built_in_a_bundle_without_one(
-    finished: Measurements, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
-) -> None:
-    from ragbench.export import measured_arm
-
-    arm = measured_arm.find(finished.folder, "baseline")
-    out = bundle.write(
-        arm,
-        handbook,
-        tmp_path / "light",
-        evidence=measured_arm.evidence(arm),
-        include_index=False,
-    )
-    assert not (out / bundle.INDEX).exists()
-    moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
-    with ragbench.load(bundle_of("baseline")) as sealed, ragbench.load(out, corpus=moved) as light:
-        assert light.search("nightly archive") == sealed.search("nightly archive")
-    assert (out / bundle.INDEX / "lexical").is_dir()
-    with ragbench.load(out) as light:  # where the bundle says that they lie
-        assert light.search("nightly archive")
-    (moved / "team.md").write_text("# Team\n\nEverybody left.\n")
-    with pytest.raises(BundleError) as error:
-        ragbench.load(out, corpus=moved)
-    assert "documents" in str(error.value)
-    with pytest.raises(BundleError) as error:
-        ragbench.load(bundle_of("baseline"), corpus=moved)
-    assert "documents" in str(error.value)
-
-
 def test_load_refuses_other_folders(tmp_path: Path) -> None:
     with pytest.raises(BundleError) as error:
         ragbench.load(tmp_path)
