@@ -177,7 +177,7 @@ def exported(work: Path) -> dict[str, Any]:
         file_format = registry.load("export", form, "--format")
         for name in presets():
             try:
-                text, missing = file_format.render(composition.compose([f"exp={name}"]), (), None)
+                text, missing = file_format.render(composition.compose([f"exp={name}"]), ())
             except Exception as error:
                 text, missing = f"{type(error).__name__}: {error}", []
             frozen[f"{form}/{name}"] = {"text": text, "missing": list(missing)}

@@ -20,7 +20,7 @@ configuration on the queries of the run. If it loses more than --max-loss, or is
 baseline, you need --force."""
 EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
-  ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
+  ragbench export @1/phase3 --format ragdocs --out config.toml
   ragbench export 3f2a... --out tracked --force       an MLflow run by its id
 then: ragbench verify bundle
 """
@@ -41,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="load the search into this server; env:NAME or file:PATH reads an address with a password from an "
         "environment variable or a file",
     )
-    parser.add_argument("--version", metavar="VERSION", help="ragdocs version: 2026-01 or 2026-08")
     parser.add_argument(
         "--out", metavar="PATH", type=Path, help="output file or folder (default: in the folder of the run)"
     )
@@ -84,7 +83,6 @@ def main(arguments: argparse.Namespace) -> int:
             arm=arguments.arm,
             format=arguments.format,
             load=arguments.load,
-            version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
             on_expectation=arguments.accept_predicted,

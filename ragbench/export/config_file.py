@@ -122,7 +122,7 @@ def _search_of(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in plain(config_of_search).items() if key != "name"}
 
 
-def render(settings: Settings, origin: Sequence[str], version: str | None) -> tuple[str, list[str]]:
+def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
     """The text of the file; it expresses everything."""
     import yaml
 
@@ -146,4 +146,4 @@ def _loaded(settings: Settings) -> Settings:
     return replace(settings, config={**settings.config, **_search_of(_nearest(settings).settings.config)})
 
 
-FORMAT = FileFormat(ending=".yaml", render=render, replayed=lambda settings, version: _loaded(settings))
+FORMAT = FileFormat(ending=".yaml", render=render, replayed=_loaded)

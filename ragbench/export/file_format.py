@@ -21,11 +21,8 @@ from ragbench.results.store import arm_folder
 if TYPE_CHECKING:
     from ragbench.export.replay import Replay
 
-_Render = Callable[[Settings, Sequence[str], str | None], tuple[str, list[str]]]
-"""Gives the text of the file, and a sentence for everything that it cannot express.
-
-Takes the settings of the arm, sentences on its origin, and the version of the other system (None: the newest).
-"""
+_Render = Callable[[Settings, Sequence[str]], tuple[str, list[str]]]
+"""Gives the text of the file for an arm and sentences on its origin, and a sentence for all that it cannot express."""
 
 
 def formats() -> tuple[str, ...]:
@@ -37,25 +34,19 @@ def formats() -> tuple[str, ...]:
 class Request:
     """How an arm shall be written: in a format, to the path `out` (None: a folder of the run) or the address `load`.
 
-    `version` is that of the system that will read a file. `max_loss` is the greatest loss of nDCG@10 of a translation
-    (None: any). `self_contained` is for bundles and engines.
+    `max_loss` is the greatest loss of nDCG@10 of a translation (None: any). `self_contained` is for bundles and
+    engines.
     """
 
     format: str
     out: Path | None = None
     load: str | None = None
-    version: str | None = None
     max_loss: float | None = None
     self_contained: bool = False
 
     def output_path(self, arm: MeasuredArm, ending: str) -> Path:
         """`out`, or the path in the run's folder `exports`."""
         return self.out or arm.results.folder / "exports" / f"{arm_folder(arm.name)}{ending}"
-
-    def refuse_version(self) -> None:
-        """Raise ConfigError for a version of another system."""
-        if self.version is not None:
-            raise ConfigError(f"--version is for --format ragdocs only, got --format {self.format}")
 
     def refuse_load(self) -> None:
         """Raise ConfigError for an address to load the search into."""
@@ -103,20 +94,14 @@ class Format(Protocol):
 
 @dataclass(frozen=True)
 class FileFormat:
-    """`ending` of its files; `replayed`: the settings that the other system runs, of those of the arm and its version.
-
-    `versioned`: its keys depend on the version of the other system.
-    """
+    """`ending` of its files; `replayed`: the settings that the other system runs, of those of the arm."""
 
     ending: str
     render: _Render
-    replayed: Callable[[Settings, str | None], Settings] | None = None
-    versioned: bool = False
+    replayed: Callable[[Settings], Settings] | None = None
 
     def check(self, request: Request) -> None:
         """Raise ConfigError for options of other formats."""
-        if not self.versioned:
-            request.refuse_version()
         if request.self_contained:
             raise ConfigError(f"--self-contained is for bundles and engines, got --format {request.format}")
         request.refuse_load()
@@ -134,7 +119,7 @@ class FileFormat:
             bench = Bench.of(arm)
             if self.replayed is None:
                 raise ConfigError(f"the format {name} does not state what its system runs: add --force")
-            replay = bench.replay(self.replayed(arm.settings, request.version))
+            replay = bench.replay(self.replayed(arm.settings))
             if request.max_loss is not None:
                 replay.require(request.max_loss, name)
         except (ConfigError, ResultsError, BenchmarkError, CorpusError) as error:
@@ -143,7 +128,7 @@ class FileFormat:
             unreplayed.append(f"not replayed: {error}")
         said_first = sentences(arm, context.evidence, context.caution)
         origin = [*said_first[:1], f"{replay.sentence}." if replay else unreplayed[-1], *said_first[1:]]
-        text, missing = self.render(arm.settings, origin, request.version)
+        text, missing = self.render(arm.settings, origin)
         write_atomically(path, text)
         return Written(path, name, arm.name, context.evidence, context.caution, (*unreplayed, *missing), replay)
 

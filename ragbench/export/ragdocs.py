@@ -1,20 +1,17 @@
 """Write a configuration as the TOML of mcp-markdown-ragdocs (seeds 000, 001 and 003).
 
-Every key that a version reads is written; keys of switches that are off get the value that turns them off. What the
-format cannot express is in comments at the top.
+Every key that its version of January 2026 reads is written; keys of switches that are off get the value that turns
+them off. What the format cannot express is in comments at the top.
 
-They ignore unknown keys and sections silently, so a file is right only for the version it was written for.
+It ignores unknown keys and sections silently, so a file is right only for that version.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.export.file_format import FileFormat
 from ragbench.export.translation import Reading
@@ -69,9 +66,7 @@ _ORDER: tuple[type[Any], ...] = (
     Cut,
 )
 
-_KNOWN_2026_08 = (RetrieveDense, RetrieveLexical, Fuse, Rerank, Calibrate, FilterByConfidence, ExpandToParents, Cut)
-
-# What the system of 2026-01 always does, as its documents say.
+# What the system always does, as its documents say.
 _FIXED: dict[tuple[str, str], Any] = {
     ("Classify", "factual"): 1.5,
     ("Classify", "navigational"): 1.5,
@@ -174,17 +169,6 @@ def _reranker(read: Reading) -> str:
     return packed.aliases[0] if packed and packed.aliases else model
 
 
-def _raw_floor(read: Reading) -> float | None:
-    """The fused score that the calibration turns into the threshold of p10: the inverse of the sigmoid."""
-    calibrate, confidence = read.stage(Calibrate), read.stage(FilterByConfidence)
-    if calibrate is None or confidence is None or not 0 < confidence.threshold < 1:
-        return None
-    for cls, name in ((Calibrate, "threshold"), (Calibrate, "steepness"), (FilterByConfidence, "threshold")):
-        read.value(cls, name, None)
-    floor = calibrate.threshold - math.log(1 / confidence.threshold - 1) / calibrate.steepness
-    return round(min(max(floor, 0.0), 1.0), 6)
-
-
 def _variance_threshold(read: Reading) -> float:
     """The threshold where it is one of variances, else that of the system: decisiveness is listed as not expressed."""
     weighs = read.stage(WeighByDecisiveness)
@@ -193,134 +177,75 @@ def _variance_threshold(read: Reading) -> float:
     return float(read.value(WeighByDecisiveness, "threshold", 0.1))
 
 
-@dataclass(frozen=True)
-class Version:
-    """The keys of one version that shape a search.
-
-    `sections`: by section and key, the type of a value and what reads it from a configuration; without a value, the key
-    is not written. `deprecated`: keys of `[search]` that are read and have no effect, with what to use instead, if
-    anything.
-    """
-
-    name: str
-    sections: Mapping[str, Mapping[str, tuple[type[Any], _Read]]]
-    deprecated: Mapping[str, str] = field(default_factory=dict)
-
-    def tables(self, read: Reading) -> dict[str, dict[str, Any]]:
-        """The tables of the file by name."""
-        tables: dict[str, dict[str, Any]] = {}
-        for section, keys in self.sections.items():
-            for key, (kind, of) in keys.items():
-                value = of(read)
-                if value is not None:
-                    tables.setdefault(section, {})[key] = kind(value)
-        return tables
-
-
-_SIZES: Mapping[str, tuple[type[Any], _Read]] = {
-    "strategy": (str, _strategy),
-    "min_chunk_chars": (int, _size("min", 200)),
-    "max_chunk_chars": (int, _size("max", 1500)),
-    "overlap_chars": (int, _size("overlap", 100)),
+_SECTIONS: Mapping[str, Mapping[str, tuple[type[Any], _Read]]] = {
+    "search": {
+        "semantic_weight": (float, _weight(RetrieveDense, "dense")),
+        "keyword_weight": (
+            float,
+            lambda read: _weight(RetrieveLexical, "lexical")(read) if _has_source(read) else 1,
+        ),
+        "recency_bias": (float, _of(BoostRecent, "bias", 0)),
+        "rrf_k_constant": (int, lambda read: round(read.value(Fuse, "k", 60))),
+        "min_confidence": (float, _of(FilterByConfidence, "threshold", 0)),
+        "max_chunks_per_doc": (int, _limit),
+        "dedup_enabled": (bool, _on(DropParaphrases)),
+        "dedup_similarity_threshold": (float, _of(DropParaphrases, "threshold", 0.85)),
+        "ngram_dedup_enabled": (bool, _on(DropNearCopies)),
+        "ngram_dedup_threshold": (float, _of(DropNearCopies, "threshold", 0.7)),
+        "mmr_enabled": (bool, _on(Diversify)),
+        "mmr_lambda": (float, _of(Diversify, "lambda_", 0.7)),
+        "rerank_enabled": (bool, _on(Rerank)),
+        "rerank_model": (str, _reranker),
+        "rerank_top_n": (int, _of(Rerank, "depth", 10)),
+        "adaptive_weights_enabled": (bool, _on(Classify)),
+        "code_search_enabled": (bool, _on(RetrieveCode)),
+        "code_search_weight": (float, lambda read: _weights(read).get("code", 1)),
+        "query_expansion_enabled": (bool, _on(ExpandTerms)),
+        "query_expansion_max_terms": (
+            int,
+            lambda read: read.index_value("vocabulary.size") if read.stage(ExpandTerms) else 5000,
+        ),
+        "query_expansion_min_frequency": (int, lambda read: 1 if read.stage(ExpandTerms) else 2),
+        "community_detection_enabled": (bool, _on(BoostCommunity)),
+        "community_boost_factor": (float, _of(BoostCommunity, "factor", 1.1)),
+        "dynamic_weights_enabled": (bool, _on(WeighByDecisiveness)),
+        "variance_threshold": (float, _variance_threshold),
+        "min_weight_factor": (float, _of(WeighByDecisiveness, "min_factor", 0.5)),
+        "hyde_enabled": (bool, _on(SupposeAnswer)),
+    },
+    "chunking": {
+        "strategy": (str, _strategy),
+        "min_chunk_chars": (int, _size("min", 200)),
+        "max_chunk_chars": (int, _size("max", 1500)),
+        "overlap_chars": (int, _size("overlap", 100)),
+        "include_parent_headers": (bool, lambda read: read.index_value("passage.headings")),
+        "parent_retrieval_enabled": (bool, _on(ExpandToParents)),
+        "parent_chunk_min_chars": (int, _of_chunker("parent_min", 1500)),
+        "parent_chunk_max_chars": (int, _of_chunker("parent_max", 2000)),
+    },
+    "llm": {"embedding_model": (str, lambda read: "local")},
 }
-
-_JANUARY = Version(
-    "2026-01",
-    {
-        "search": {
-            "semantic_weight": (float, _weight(RetrieveDense, "dense")),
-            "keyword_weight": (
-                float,
-                lambda read: _weight(RetrieveLexical, "lexical")(read) if _has_source(read) else 1,
-            ),
-            "recency_bias": (float, _of(BoostRecent, "bias", 0)),
-            "rrf_k_constant": (int, lambda read: round(read.value(Fuse, "k", 60))),
-            "min_confidence": (float, _of(FilterByConfidence, "threshold", 0)),
-            "max_chunks_per_doc": (int, _limit),
-            "dedup_enabled": (bool, _on(DropParaphrases)),
-            "dedup_similarity_threshold": (float, _of(DropParaphrases, "threshold", 0.85)),
-            "ngram_dedup_enabled": (bool, _on(DropNearCopies)),
-            "ngram_dedup_threshold": (float, _of(DropNearCopies, "threshold", 0.7)),
-            "mmr_enabled": (bool, _on(Diversify)),
-            "mmr_lambda": (float, _of(Diversify, "lambda_", 0.7)),
-            "rerank_enabled": (bool, _on(Rerank)),
-            "rerank_model": (str, _reranker),
-            "rerank_top_n": (int, _of(Rerank, "depth", 10)),
-            "adaptive_weights_enabled": (bool, _on(Classify)),
-            "code_search_enabled": (bool, _on(RetrieveCode)),
-            "code_search_weight": (float, lambda read: _weights(read).get("code", 1)),
-            "query_expansion_enabled": (bool, _on(ExpandTerms)),
-            "query_expansion_max_terms": (
-                int,
-                lambda read: read.index_value("vocabulary.size") if read.stage(ExpandTerms) else 5000,
-            ),
-            "query_expansion_min_frequency": (int, lambda read: 1 if read.stage(ExpandTerms) else 2),
-            "community_detection_enabled": (bool, _on(BoostCommunity)),
-            "community_boost_factor": (float, _of(BoostCommunity, "factor", 1.1)),
-            "dynamic_weights_enabled": (bool, _on(WeighByDecisiveness)),
-            "variance_threshold": (float, _variance_threshold),
-            "min_weight_factor": (float, _of(WeighByDecisiveness, "min_factor", 0.5)),
-            "hyde_enabled": (bool, _on(SupposeAnswer)),
-        },
-        "chunking": {
-            **_SIZES,
-            "include_parent_headers": (bool, lambda read: read.index_value("passage.headings")),
-            "parent_retrieval_enabled": (bool, _on(ExpandToParents)),
-            "parent_chunk_min_chars": (int, _of_chunker("parent_min", 1500)),
-            "parent_chunk_max_chars": (int, _of_chunker("parent_max", 2000)),
-        },
-        "llm": {"embedding_model": (str, lambda read: "local")},
-    },
-)
-
-_AUGUST = Version(
-    "2026-08",
-    {
-        "search": {
-            "semantic_weight": (float, _weight(RetrieveDense, "dense")),
-            "keyword_weight": (float, _weight(RetrieveLexical, "lexical")),
-            "rerank_budget": (int, _of(Rerank, "depth", 0)),
-            "abstention_threshold": (float, _raw_floor),
-            "reranker_model": (str, lambda read: _reranker(read) if read.stage(Rerank) else None),
-        },
-        "chunking": {
-            **_SIZES,
-            "parent_chunk_min_chars": (int, _of_chunker("parent_min", 1500)),
-            "parent_chunk_max_chars": (int, _of_chunker("parent_max", 4000)),
-        },
-        "llm": {"embedding_model": (str, lambda read: None)},
-    },
-    {
-        "recency_bias": "",
-        "min_confidence": "min_score of a request",
-        "max_chunks_per_doc": "uniqueness_mode of a request",
-        "dedup_threshold": "",
-        "reranking_enabled": "reranker_model and rerank_budget",
-        "rerank_top_n": "rerank_budget",
-        "project_uplift_multiplier": "",
-    },
-)
-
-_VERSIONS: Mapping[str, Version] = {version.name: version for version in (_JANUARY, _AUGUST)}
-
-_NEWEST = _AUGUST.name
+"""By section and key, the type of a value and what reads it from a configuration."""
 
 
-def values(settings: Settings, version: str = _NEWEST) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def values(settings: Settings) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The tables of the file by name, and a sentence for everything they cannot express."""
     read = Reading(settings)
-    tables = _VERSIONS[version].tables(read)
-    return tables, _missing_2026_08(read) if version == "2026-08" else _missing_2026_01(read)
+    tables = _tables(read)
+    missing = read.left_over(_ORDER, _fixed(read), _SYSTEM) + _differences(read) + _rounded_k(read)
+    return tables, missing + read.out_of_order(_ORDER, _SYSTEM)
 
 
-def replayed(settings: Settings, version: str | None = None) -> Settings:
+def _tables(read: Reading) -> dict[str, dict[str, Any]]:
+    return {name: {key: kind(of(read)) for key, (kind, of) in keys.items()} for name, keys in _SECTIONS.items()}
+
+
+def replayed(settings: Settings) -> Settings:
     """What the system runs with a file of this configuration, as far as its steps are known and like ours."""
     from ragbench.config import composition
 
     read = Reading(settings)
-    _VERSIONS[version or _NEWEST].tables(read)
-    if (version or _NEWEST) == "2026-08":
-        return read.replayed(_KNOWN_2026_08, {("index", "encoder.name"): read.index.encoder.name})
+    _tables(read)
     defaults = composition.compose(["+exp=ragdocs"]).config
     always = {"graph": defaults["graph"]} if read.stage(FollowLinks) is None else {}
     if read.stage(Calibrate) is None:
@@ -343,32 +268,6 @@ def _has_source(read: Reading) -> bool:
     return any(read.stage(retriever) for retriever in (RetrieveDense, RetrieveLexical, RetrieveCode))
 
 
-def _missing_2026_01(read: Reading) -> list[str]:
-    missing = read.left_over(_ORDER, _fixed(read), _SYSTEM) + _differences(read) + _rounded_k(read)
-    return missing + read.out_of_order(_ORDER, _SYSTEM)
-
-
-def _missing_2026_08(read: Reading) -> list[str]:
-    system = f"a file for {_SYSTEM} 2026-08"
-    missing = []
-    floor = _raw_floor(read)
-    if floor is not None:
-        missing.append(
-            f"p10 and calibration become the floor {floor} on fused scores: no step before p10 may change the scores"
-        )
-    missing += read.left_over(_KNOWN_2026_08, {}, system)
-    chunker = read.index_value("chunker")
-    if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
-        missing.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings")
-    missing += [
-        f"fuse.weights.{name} = {value:g}: {system} has no key for it"
-        for name, value in _weights(read).items()
-        if value != 1 and name not in ("dense", "lexical")
-    ]
-    missing.append(f"steps that {_SYSTEM} always does may differ from those that were measured")
-    return missing
-
-
 def _rounded_k(read: Reading) -> list[str]:
     fuse = read.stage(Fuse)
     if fuse is None or float(fuse.k).is_integer():
@@ -376,40 +275,16 @@ def _rounded_k(read: Reading) -> list[str]:
     return [f"fuse.k = {fuse.k:g}: {_SYSTEM} has whole numbers only, so {round(fuse.k)} is written"]
 
 
-def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
-    """The file for a version, and sentences for what it cannot express; `origin` are sentences for its first comments.
-
-    Raises ConfigError for a version whose keys are not known.
-    """
-    version_spec = _VERSIONS.get(version or _NEWEST)
-    if version_spec is None:
-        raise ConfigError(f"--version must be one of {', '.join(_VERSIONS)} for --format ragdocs, got {version}")
-    tables, missing = values(settings, version_spec.name)
-    if version_spec.name == "2026-08" and settings.pipeline.first(RetrieveDense) is not None:
-        missing.append(
-            f"index.encoder.name = {settings.index.encoder.name}: [embedding] is not written, since {_SYSTEM} asks a "
-            "server for vectors; its default model, nomic-embed-text-v2-moe, was not measured"
-        )
-    lines = [_comment(line) for line in [*origin, *_about(version_spec)]]
+def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
+    """The file, and sentences for what it cannot express; `origin` are sentences for its first comments."""
+    tables, missing = values(settings)
+    lines = [_comment(line) for line in [*origin, "Keys are those that ragdocs reads at version 2026-01."]]
     if missing:
         lines += ["#", "# Not expressed by this format, so not part of what this file configures:"]
         lines += [_comment(f"- {sentence}") for sentence in missing]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n", missing
-
-
-def _about(version: Version) -> list[str]:
-    """Sentences on the version: keys without effect, and keys that only other versions read."""
-    lines = [f"Keys are those that ragdocs reads at version {version.name}."]
-    if version.deprecated:
-        deprecated = (f"{key}{use and f' (use {use})'}" for key, use in version.deprecated.items())
-        lines.append(f"Read without effect at this version, so omitted: {', '.join(deprecated)}.")
-    read = {key for section in version.sections.values() for key in section} | set(version.deprecated)
-    others = {key for spec in _VERSIONS.values() for section in spec.sections.values() for key in section}
-    if ignored := sorted(others - read):
-        lines.append(f"Ignored at this version, so omitted: {', '.join(ignored)}.")
-    return lines
 
 
 def _fixed(read: Reading) -> Mapping[tuple[str, str], Any]:
@@ -460,4 +335,4 @@ def _comment(line: str) -> str:
     return f"# {printable}"
 
 
-FORMAT = FileFormat(".toml", render, replayed, versioned=True)
+FORMAT = FileFormat(".toml", render, replayed)

@@ -24,7 +24,6 @@ def write(
     arm: str | None = None,
     format: str = "ragbench",
     load: str | None = None,
-    version: str | None = None,
     baseline: str | None = None,
     force: bool = False,
     on_expectation: bool = False,
@@ -35,16 +34,15 @@ def write(
 
     `benchmark` is the one that the run measured, read again if None. With `load`, the address of a server, the search
     is written there instead of to a file. `self_contained` includes model weights and Lucene, for
-    `requirements/serve.txt`. `on_expectation` accepts a predicted gain without `force`. `version` is the version of
-    the system that will read the file, if its keys depend on it (None: the newest).
+    `requirements/serve.txt`. `on_expectation` accepts a predicted gain without `force`.
 
-    Raises ConfigError for an unknown format or version and, without `force`, for an arm that is not significantly
+    Raises ConfigError for an unknown format and, without `force`, for an arm that is not significantly
     better than `baseline` (default: the run's first arm), for unknown latency, or for
     a translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
     bundle's folder exists.
     """
     form: Format = registry.load("export", format, "--format")
-    request = Request(format, out, load, version, None if force else max_loss, self_contained)
+    request = Request(format, out, load, None if force else max_loss, self_contained)
     form.check(request)
     if load is not None and out is not None:
         raise ConfigError("--load writes to a server or folder, and --out to a file: use one of them")

@@ -33,7 +33,7 @@ def test_config_file_composes_to_the_measured_pipeline(
     overrides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = composition.compose(overrides)
-    text, missing = config_file.render(measured, ["nDCG@10 .609 on 81 topics."], None)
+    text, missing = config_file.render(measured, ["nDCG@10 .609 on 81 topics."])
     assert missing == [] and "# nDCG@10 .609 on 81 topics." in text
     conf = shutil.copytree(locations.configuration(), tmp_path / "conf")
     (name,) = (line.split()[1] for line in text.splitlines() if line.startswith("name: "))

@@ -1,4 +1,4 @@
-"""The TOML of ragdocs: every key that a version reads, values of the configuration, and nothing dropped silently."""
+"""The TOML of ragdocs: every key that it reads, values of the configuration, and nothing dropped silently."""
 
 from __future__ import annotations
 
@@ -10,39 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
-from ragbench.export.ragdocs import _VERSIONS as VERSIONS
-from ragbench.export.ragdocs import _comment, _toml, render, replayed, values
-from tests.naming import naming
+from ragbench.export.ragdocs import _SECTIONS, _comment, _toml, render, replayed, values
 
-# Types of the keys as the system's own configuration module has them, written down apart from the package's table.
-TYPES = {
-    "2026-01": {
-        "search": "semantic_weight f keyword_weight f recency_bias f rrf_k_constant i min_confidence f "
-        "max_chunks_per_doc i dedup_enabled b dedup_similarity_threshold f ngram_dedup_enabled b "
-        "ngram_dedup_threshold f mmr_enabled b mmr_lambda f rerank_enabled b rerank_model s rerank_top_n i "
-        "adaptive_weights_enabled b code_search_enabled b code_search_weight f query_expansion_enabled b "
-        "query_expansion_max_terms i query_expansion_min_frequency i community_detection_enabled b "
-        "community_boost_factor f dynamic_weights_enabled b variance_threshold f min_weight_factor f hyde_enabled b",
-        "chunking": "strategy s min_chunk_chars i max_chunk_chars i overlap_chars i include_parent_headers b "
-        "parent_retrieval_enabled b parent_chunk_min_chars i parent_chunk_max_chars i",
-        "llm": "embedding_model s",
-    },
-    "2026-08": {
-        "search": "semantic_weight f keyword_weight f abstention_threshold f reranker_model s rerank_budget i",
-        "chunking": "strategy s min_chunk_chars i max_chunk_chars i overlap_chars i parent_chunk_min_chars i "
-        "parent_chunk_max_chars i",
-        "llm": "embedding_model s",
-    },
+# Types of the keys as the system's own configuration module of January 2026 has them, apart from the package's table.
+KEYS = {
+    "search": "semantic_weight f keyword_weight f recency_bias f rrf_k_constant i min_confidence f "
+    "max_chunks_per_doc i dedup_enabled b dedup_similarity_threshold f ngram_dedup_enabled b "
+    "ngram_dedup_threshold f mmr_enabled b mmr_lambda f rerank_enabled b rerank_model s rerank_top_n i "
+    "adaptive_weights_enabled b code_search_enabled b code_search_weight f query_expansion_enabled b "
+    "query_expansion_max_terms i query_expansion_min_frequency i community_detection_enabled b "
+    "community_boost_factor f dynamic_weights_enabled b variance_threshold f min_weight_factor f hyde_enabled b",
+    "chunking": "strategy s min_chunk_chars i max_chunk_chars i overlap_chars i include_parent_headers b "
+    "parent_retrieval_enabled b parent_chunk_min_chars i parent_chunk_max_chars i",
+    "llm": "embedding_model s",
 }
 LETTERS = {"f": float, "i": int, "b": bool, "s": str}
 
 
-def types_of(version: str) -> dict[str, dict[str, type]]:
-    return {
-        section: {key: LETTERS[letter] for key, letter in zip(text.split()[::2], text.split()[1::2], strict=True)}
-        for section, text in TYPES[version].items()
-    }
+TYPES = {
+    section: {key: LETTERS[letter] for key, letter in zip(text.split()[::2], text.split()[1::2], strict=True)}
+    for section, text in KEYS.items()
+}
 
 
 PRESETS = sorted(path.stem for path in (locations.configuration() / "exp").glob("*.yaml"))
@@ -50,74 +38,30 @@ PRESETS = sorted(path.stem for path in (locations.configuration() / "exp").glob(
 
 @pytest.fixture
 def rendered(composed):
-    def read(*overrides: str, version: str = "2026-01") -> tuple[dict, list[str]]:
-        text, missing = render(composed(*overrides), ["about"], version)
+    def read(*overrides: str) -> tuple[dict, list[str]]:
+        text, missing = render(composed(*overrides), ["about"])
         assert all(f"# - {sentence}" in text.splitlines() for sentence in missing)
         return tomllib.loads(text), missing
 
     return read
 
 
-@pytest.mark.parametrize("version", sorted(VERSIONS))
-def test_ragdocs_table_has_keys_and_types_of_a_version(version: str) -> None:
-    sections = VERSIONS[version].sections
-    types = {name: {key: kind for key, (kind, _) in keys.items()} for name, keys in sections.items()}
-    assert types == types_of(version)
+def test_ragdocs_table_has_its_keys_and_types() -> None:
+    assert {name: {key: kind for key, (kind, _) in keys.items()} for name, keys in _SECTIONS.items()} == TYPES
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_ragdocs_writes_every_key_for_every_preset(rendered, preset: str) -> None:
     tables, _ = rendered(f"+exp={preset}")
     types = {name: {key: type(value) for key, value in table.items()} for name, table in tables.items()}
-    assert types == types_of("2026-01")
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_newest_ragdocs_gets_keys_that_it_heeds(rendered, preset: str) -> None:
-    tables, _ = rendered(f"+exp={preset}", version="2026-08")
-    allowed = types_of("2026-08")
-    assert set(tables) == {"search", "chunking"}  # the model is left to whoever runs it
-    for section, table in tables.items():
-        for key, value in table.items():
-            assert type(value) is allowed[section][key]
-    search = tables["search"]
-    assert ("reranker_model" in search) == (search["rerank_budget"] > 0)  # both or neither
-    assert set(tables["chunking"]) == set(allowed["chunking"])
-
-
-def test_ragdocs_head_lists_ignored_keys(composed) -> None:
-    new, _ = render(composed("+exp=all"), [], "2026-08")
-    head = new[: new.index("[search]")]
-    for key in VERSIONS["2026-08"].deprecated:
-        assert key in head
-    assert "min_confidence (use min_score of a request)" in head
-    ignored = next(line for line in head.splitlines() if "Ignored at this version" in line)
-    assert {"mmr_enabled", "hyde_enabled", "rrf_k_constant"} <= set(ignored.rstrip(".").replace(",", "").split())
-    old, _ = render(composed("+exp=all"), [], "2026-01")
-    assert "abstention_threshold" in old[: old.index("[search]")]
-    assert "[search.advanced]" not in old + new
-    assert "child_chunk" not in old + new
-
-
-def test_ragdocs_refuses_unknown_versions(composed) -> None:
-    with pytest.raises(ConfigError, check=naming("version", "2026-01, 2026-08", "--format ragdocs", "2025-01")):
-        render(composed(), [], "2025-01")
-
-
-def test_ragdocs_threshold_becomes_a_floor(rendered) -> None:
-    # 1 / (1 + exp(-150 (x - 0.035))) = 0.3 at x = 0.035 - ln(0.7 / 0.3) / 150 = 0.029351
-    tables, missing = rendered("p10=on", "p10.threshold=0.3", version="2026-08")
-    assert tables["search"]["abstention_threshold"] == 0.029351
-    assert any("become the floor 0.029351" in sentence for sentence in missing)
-    without, _ = rendered("p10=off", version="2026-08")
-    assert "abstention_threshold" not in without["search"]
+    assert types == TYPES
 
 
 def test_ragdocs_chunk_lengths_are_those_searched(rendered) -> None:
     whole, _ = rendered("index.chunking.min_chars=250", "index.chunking.max_chars=900")
     chunking = whole["chunking"]
     assert (chunking["min_chunk_chars"], chunking["max_chunk_chars"], chunking["overlap_chars"]) == (250, 900, 100)
-    children, _ = rendered("p13=on", "p13.chunking.child_max=500", version="2026-08")
+    children, _ = rendered("p13=on", "p13.chunking.child_max=500")
     chunking = children["chunking"]
     assert (chunking["min_chunk_chars"], chunking["max_chunk_chars"]) == (400, 500)
     assert (chunking["parent_chunk_min_chars"], chunking["parent_chunk_max_chars"]) == (1500, 2000)
@@ -190,7 +134,7 @@ def test_ragdocs_says_another_order(composed) -> None:
     order.remove("p8.content_hash")
     order.insert(order.index("recency"), "p8.content_hash")
     settings = composed("recency=on", "p8=on").with_values({"order": order})
-    assert "order: p8.content_hash runs before recency here; ragdocs runs it after" in values(settings, "2026-01")[1]
+    assert "order: p8.content_hash runs before recency here; ragdocs runs it after" in values(settings)[1]
 
 
 @given(st.text(), st.text())
@@ -201,9 +145,9 @@ def test_ragdocs_escapes_names_and_headings(name: str, heading: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_ragdocs_replays_every_value_of_the_file(composed, preset: str) -> None:
     settings = composed(f"+exp={preset}")
-    again = replayed(settings, "2026-01")
-    tables, sentences = values(again, "2026-01")
-    assert tables == values(settings, "2026-01")[0]
+    again = replayed(settings)
+    tables, sentences = values(again)
+    assert tables == values(settings)[0]
     assert not [sentence for sentence in sentences if "always" in sentence or "no such step" in sentence]
     assert "p8.limit" not in dict(again.pipeline) or not tables["search"]["mmr_enabled"]
 
@@ -211,7 +155,7 @@ def test_ragdocs_replays_every_value_of_the_file(composed, preset: str) -> None:
 @pytest.mark.parametrize("preset", [preset for preset in PRESETS if preset.startswith("ragdocs_")])
 def test_ragdocs_presets_replay_unchanged(composed, preset: str) -> None:
     settings = composed(f"+exp={preset}")
-    again = replayed(settings, "2026-01")
+    again = replayed(settings)
     ours, theirs = dict(settings.pipeline), dict(again.pipeline)
     assert again.index == settings.index and list(theirs) == list(ours)
     # one list that was asked or answers alone is scaled by us alone: the formula would lose "auth" (p10-absolute)

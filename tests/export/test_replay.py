@@ -73,7 +73,7 @@ def test_settings_that_run_elsewhere(composed) -> None:
     engine = plan.without_ranker(settings)
     assert [name for name, _ in engine.pipeline] == ["dense", "lexical", "documents", "fuse", "cut"]
     assert engine.index.sources == settings.index.sources
-    january = ragdocs.replayed(settings, "2026-01")
+    january = ragdocs.replayed(settings)
     assert {"graph", "calibration", "p8.content_hash"} <= {name for name, _ in january.pipeline}
     assert january.index.lexical.analyzer == "standard" and january.index.passage.headings
     names = [name for name, _ in librarian.replayed(settings).pipeline]

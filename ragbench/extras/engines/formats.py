@@ -21,7 +21,6 @@ class EngineFormat:
 
     def check(self, request: Request) -> None:
         """Raise ConfigError for options of other formats, and for a format that needs an address."""
-        request.refuse_version()
         if not self.example:
             request.refuse_load()
         elif request.load is None:

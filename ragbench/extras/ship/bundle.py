@@ -498,7 +498,6 @@ class BundleFormat:
 
     def check(self, request: Request) -> None:
         """Raise ConfigError for options of other formats."""
-        request.refuse_version()
         request.refuse_load()
 
     def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:

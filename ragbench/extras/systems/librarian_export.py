@@ -102,7 +102,7 @@ def replayed(settings: Settings) -> Settings:
     return changed.with_values({"index.passage": preset["index"]["passage"]})
 
 
-def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
+def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
     """The file, and sentences for what it cannot express; `origin` are sentences for the key `ragbench`."""
     sections, missing = values(settings)
     note = {"about": list(origin), "not_expressed": missing}
@@ -145,4 +145,4 @@ def _differences(read: Reading, mode: str, lexical: bool, weights: Mapping[str, 
     return sentences
 
 
-FORMAT = FileFormat(".json", render, lambda settings, version: replayed(settings))
+FORMAT = FileFormat(".json", render, lambda settings: replayed(settings))
