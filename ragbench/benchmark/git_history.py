@@ -10,11 +10,11 @@ from pathlib import Path
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.git import GitError, git
 from ragbench.benchmark.follow import Earlier
+from ragbench.corpus.folder import SUFFIXES
 from ragbench.corpus.reader import docno_of, parse_document
 
 _MARK = "\x01"
 _LIMIT_S = 300.0  # for one command of git
-_SUFFIXES = (".md", ".mdx", ".markdown", ".canvas")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class History:
         printed = self._git(
             *("-c", "diff.renameLimit=5000", "log", "--first-parent", "-m", "-M50%", "--diff-filter=DR"),
             *(f"--format={_MARK}%H", "--name-status", "-z", reach, "--"),
-            *(f"{self.prefix}*{suffix}" for suffix in _SUFFIXES),
+            *(f"{self.prefix}*{suffix}" for suffix in SUFFIXES),
         )
         return list(self._parsed(printed))
 
@@ -83,7 +83,7 @@ class History:
                 commit = field[1:]
             elif field:
                 old, new = self._below(next(fields)), self._below(next(fields)) if field.startswith("R") else ""
-                if old.lower().endswith(_SUFFIXES):
+                if old.lower().endswith(SUFFIXES):
                     yield Event(commit, old, new)
 
     def _below(self, path: str) -> str:
@@ -107,7 +107,7 @@ class History:
     def files(self, commit: str) -> list[str]:
         """The paths of the pages of the folder in a commit, below the folder."""
         names = self._git("ls-tree", "-r", "-z", "--name-only", commit, "--", self.prefix or ".").split("\0")
-        return [self._below(name) for name in names if name.lower().endswith(_SUFFIXES)]
+        return [self._below(name) for name in names if name.lower().endswith(SUFFIXES)]
 
     def texts(self, places: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, bytes]]:
         """Path and content of (commit, path below the folder), by docno; those that git does not have are missing."""

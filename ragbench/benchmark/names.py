@@ -17,13 +17,14 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.documents import identifier
 from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
-from ragbench.corpus.links import fold
+from ragbench.corpus.folder import SUFFIXES
+from ragbench.corpus.links import fold, unnumbered
 from ragbench.corpus.reader import decoded, docno_of
 from ragbench.corpus.sections import slug
 
-_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|canvas|txt|docx|html?)$", re.IGNORECASE)
+_OTHERS = (".txt", ".docx", ".html", ".htm", ".rst", ".adoc", ".org", ".ipynb")
+_SUFFIX = re.compile(f"(?:{'|'.join(map(re.escape, (*SUFFIXES, *_OTHERS)))})$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
-_NUMBER = re.compile(r"(?:^|(?<=/))\d{1,3}[-_. ]+(?=[^\W\d_])")  # of a place in a menu, which no address has
 _ADDRESSES = ("url", "slug", "permalink", "aliases", "redirect_from")
 _LINE = re.compile(r"L(\d+)\b.*")  # `#L12-L20` of GitHub
 _LINES = re.compile(r":(\d+)(?:[-:]\d+)*$")  # `page.md:12` of editors, `page.md#Heading:1-47` of `ragbench search`
@@ -194,7 +195,8 @@ class Names:
 
     @cached_property
     def _by_file_name(self) -> dict[str, str]:
-        return _unique((fold(docno.rpartition("/")[2]), docno) for docno in self._documents)
+        names = [(fold(docno.rpartition("/")[2]), docno) for docno in self._documents]
+        return _unique((fold(unnumbered(unquote(name))), docno) for name, docno in names) | _unique(names)
 
     @cached_property
     def _by_title(self) -> dict[str, str]:
@@ -206,9 +208,9 @@ class Names:
         pairs = []
         for docno, document in self._documents.items():
             key = address(f"{docno}.md")
-            pairs += [(key, docno), (_NUMBER.sub("", key), docno)]
+            pairs += [(key, docno), (unnumbered(key), docno)]
             given = addresses(docno, document.frontmatter)
-            pairs += [(key, docno) for written in given for key in (written, _NUMBER.sub("", written))]
+            pairs += [(key, docno) for written in given for key in (written, unnumbered(written))]
         return _unique(dict.fromkeys(pairs))
 
 

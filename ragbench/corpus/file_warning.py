@@ -71,15 +71,13 @@ def counted_by_kind(left_out: Iterable[FileWarning]) -> list[str]:
     >>> counted_by_kind([FileWarning("b/", "hidden", ""), FileWarning("a.md", "comment", "<!-- x -->")])
     ['hidden (the name begins with a dot): 1, such as b/', 'comment (a comment): 1, such as <!-- x --> in a.md']
     """
-    groups: dict[str, list[FileWarning]] = {kind: [] for kind in LEFT_OUT}
-    for warning in left_out:
-        groups[warning.name].append(warning)
+    found = list(left_out)
     sentences = []
-    for kind, group in groups.items():
-        if group:
-            first = group[0]
-            example = first.path if first.message in ("", LEFT_OUT[kind]) else f"{first.message} in {first.path}"
-            sentences.append(f"{kind} ({LEFT_OUT[kind]}): {len(group)}, such as {example}")
+    for kind, meaning in LEFT_OUT.items():
+        if group := [warning for warning in found if warning.name == kind]:
+            path, message = group[0].path, group[0].message
+            example = path if message in ("", meaning) else f"{message} in {path}"
+            sentences.append(f"{kind} ({meaning}): {len(group)}, such as {example}")
     return sentences
 
 
@@ -92,9 +90,8 @@ def grouped_by_kind(sentences: Iterable[str]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for sentence in sentences:
         parts = sentence.split(": ", 2)
-        kinds.setdefault(parts[1] if len(parts) > 2 and parts[1] in {*FAILURES, *_NOTICES} else sentence, []).append(
-            sentence
-        )
+        is_named = len(parts) > 2 and parts[1] in {*FAILURES, *_NOTICES}
+        kinds.setdefault(parts[1] if is_named else sentence, []).append(sentence)
     groups = []
     for kind, (first, *others) in kinds.items():
         path, *remainder = first.split(": ", 2)

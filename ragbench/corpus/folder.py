@@ -19,7 +19,8 @@ from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.canvas")
+SUFFIXES = (".md", ".markdown", ".mdx", ".mdown", ".mkd", ".qmd", ".rmd", ".canvas")
+MARKDOWN = tuple(f"**/*{suffix}" for suffix in SUFFIXES)
 """The files that are documents, where nothing else is said."""
 
 _DEPENDENCIES = re.compile(
@@ -29,10 +30,9 @@ _BUILD_OUTPUT = re.compile("build|dist|out|output|target|site|public|htmlcov|cov
 _ALWAYS_OUTPUT = ("_site", "_build", "_book")
 _COPIED = ("vendor", "third_party", "deps")  # perhaps
 _PROJECT_FILE = re.compile(
-    r"\.gitignore|package\.json|pyproject\.toml|setup\.py|cargo\.toml|go\.mod|composer\.json|gemfile|pom\.xml|makefile"
+    r"(?i)\.gitignore|package\.json|pyproject\.toml|setup\.py|cargo\.toml|go\.mod|composer\.json|gemfile|pom\.xml|makefile"
     r"|build\.gradle|mkdocs\.ya?ml|book\.toml|hugo\.(?:toml|ya?ml)|config\.toml|_config\.yml|conf\.py"
-    r"|docusaurus\.config\.[jt]s",
-    re.IGNORECASE,
+    r"|docusaurus\.config\.[jt]s"
 )
 """In a folder with one of them, `build` and the like are output."""
 _MAX_GITIGNORE = 1_000_000
@@ -170,10 +170,9 @@ class _Rules:
 def _gitignore(folder: Path) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
-    try:
+    lines: list[str] = []
+    with contextlib.suppress(OSError):  # git would not read it either
         lines = (folder / ".gitignore").read_bytes()[:_MAX_GITIGNORE].decode("utf-8-sig", "replace").splitlines()
-    except OSError:
-        lines = []  # git would not read it either
     patterns = []
     for line in lines:
         with contextlib.suppress(ValueError):  # git ignores a pattern that it cannot read
@@ -207,7 +206,6 @@ def printable(path: str) -> str:
 
 
 def _leads_inside(path: Path, root: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError, RuntimeError):  # a loop of links
         return path.resolve().is_relative_to(root)
-    except (OSError, RuntimeError):  # a loop of links
-        return False
+    return False

@@ -13,17 +13,23 @@ from urllib.parse import unquote
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document, Link
 from ragbench.corpus.file_warning import FileWarning
+from ragbench.corpus.folder import SUFFIXES
 from ragbench.corpus.metadata import aliases_of
 from ragbench.corpus.searched import normalised
 
 Dialect = Literal["auto", "obsidian", "dendron"]
 """`[[a|b]]` in obsidian is a link to `a` shown as `b`, in dendron the reverse; auto takes what finds more targets."""
 
-_EXTENSIONS = (".md", ".markdown", ".mdx", ".canvas", ".html")
-_NUMBER = re.compile(r"^\d{1,3}[-_. ]+(?=[^\W\d_])")  # `02-guides`: a place in a menu, not in an address
+_EXTENSIONS = (*SUFFIXES, ".html")
+# `02-guides`: a place in a menu, not in an address; and the id of a page that Notion exports.
+_NUMBER = re.compile(r"^\d{1,3}[-_. ]+(?=[^\W\d_])|(?<=\S) [0-9a-f]{32}$")
 _FOLDER_PAGES = ("index", "_index", "readme")
 _SITE_DEPTH = 3  # folders in the address of a site
 _SITE_LINKS = 3  # that must lead below it
+_WRONG_LINKS = {
+    "link-escapes": "out of the folder; link to documents inside it.",
+    "ambiguous-link": "to several documents; write more of the path.",
+}
 _SITE_ROOT = re.compile("^@(?:site)?(?=/)")  # of Docusaurus and Zola
 _DENDRON_VAULT = re.compile(r"^dendron://[^/]*/")
 
@@ -56,26 +62,19 @@ def resolve_links(
     names = replace(names, site=_site(documents, names))
     for document in documents:
         links: list[Link] = []
-        escaping: list[str] = []
-        ambiguous: list[str] = []
+        wrong: dict[str, list[str]] = {}
         for written in document.links:
             link = _read_in_dialect(written, dialect)
             try:
                 target = names.resolve(link, posixpath.dirname(document.docno), dialect)
-            except _EscapesError:
+            except _NoTargetError as error:
                 target = None
-                escaping.append(link.text)
-            except _AmbiguousError:
-                target = None
-                ambiguous.append(link.text)
+                wrong.setdefault(str(error), []).append(link.text)
             links.append(replace(link, target=target))
         resolved.append(replace(document, links=tuple(links)))
-        if escaping:
-            message = f"{_links_that_lead(escaping)} out of the folder; link to documents inside it."
-            warnings.append(FileWarning(document.path, "link-escapes", message))
-        if ambiguous:
-            message = f"{_links_that_lead(ambiguous)} to several documents; write more of the path."
-            warnings.append(FileWarning(document.path, "ambiguous-link", message))
+        for name, (first, *others) in sorted(wrong.items(), reverse=True):
+            more = f" (and {len(others)} more)" if others else ""
+            warnings.append(FileWarning(document.path, name, f"the link {first}{more} leads {_WRONG_LINKS[name]}"))
     return tuple(resolved), warnings
 
 
@@ -142,12 +141,8 @@ def _read_in_dialect(link: Link, dialect: Dialect) -> Link:
     return replace(link, heading=heading, label="" if link.kind == "transclusion" else label)
 
 
-class _EscapesError(Exception):
-    """The path of a link climbs above the root."""
-
-
-class _AmbiguousError(Exception):
-    """Several documents fit a link."""
+class _NoTargetError(Exception):
+    """A link leads nowhere: its text is a key of `_WRONG_LINKS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +165,7 @@ class _Names:
         for document in documents:
             key = fold(unquote(document.docno))
             folded.setdefault(key, []).append(document.docno)
-            addresses.setdefault(_unnumbered(key), []).append(document.docno)
+            addresses.setdefault(unnumbered(key), []).append(document.docno)
             last_parts.setdefault(key.rpartition("/")[2], []).append(document.docno)
             for alias in dict.fromkeys(map(fold, aliases_of(document.frontmatter))):
                 aliases.setdefault(alias, []).append(document.docno)
@@ -187,11 +182,11 @@ class _Names:
             if f"{path}/".startswith(self.site) and self.site != "/":
                 places += (_join("", path[len(self.site) :]),)
             if relative is None and not path.startswith("/"):
-                raise _EscapesError
+                raise _NoTargetError("link-escapes")
         else:
             places = (absolute, relative)
             if absolute is None and relative is None:
-                raise _EscapesError
+                raise _NoTargetError("link-escapes")
         for candidate in places:
             if candidate is not None and (docno := self.at(candidate)):
                 return docno
@@ -201,7 +196,7 @@ class _Names:
         """Whether a link in the document `source` leads to exactly one document."""
         try:
             return self.resolve(link, posixpath.dirname(source.docno), dialect) is not None
-        except (_EscapesError, _AmbiguousError):
+        except _NoTargetError:
             return False
 
     def at(self, path: str) -> str | None:
@@ -212,7 +207,7 @@ class _Names:
                     return candidate
                 if docno := self.folded.get(fold(candidate)):
                     return docno[0]
-                if len(docno := self.addresses.get(_unnumbered(fold(candidate)), [])) == 1:
+                if len(docno := self.addresses.get(unnumbered(fold(candidate)), [])) == 1:
                     return docno[0]
         return None
 
@@ -222,7 +217,7 @@ class _Names:
         ending = [d for d in self.last_parts.get(tail.rpartition("/")[2], []) if fold(unquote(d)).endswith(f"/{tail}")]
         for docnos in (self.aliases.get(fold(path), []), ending):
             if len(docnos) > 1:
-                raise _AmbiguousError
+                raise _NoTargetError("ambiguous-link")
             if docnos:
                 return docnos[0]
         return None
@@ -258,15 +253,11 @@ def _without_extension(path: str) -> str:
     return path
 
 
-def _unnumbered(path: str) -> str:
+def unnumbered(path: str) -> str:
+    """A path without what order its parts in a menu (`02-guides`) and without ids of Notion."""
     return "/".join(_NUMBER.sub("", part) for part in path.split("/"))
 
 
 def fold(name: str) -> str:
     """Return a name in the form in which names are compared: normalised Unicode, without case."""
     return normalised(name).casefold()
-
-
-def _links_that_lead(links: Sequence[str]) -> str:
-    more = f" (and {len(links) - 1} more)" if len(links) > 1 else ""
-    return f"the link {links[0]}{more} leads"

@@ -38,7 +38,7 @@ _IMPORT = re.compile(r"import\s+([\w$*{][^'\"`;]*[\s}]from\s*)?(['\"])[^'\"\n]+\
 _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|\{|\*)")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:")
-_LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
+_LANGUAGE = re.compile(r"(?:\{(?:code|code-block|code-cell|sourcecode)\}\s+)?\{?\.?([^\s{},:=]+)")
 _SIGNS = {
     "table": re.compile(r"^[ \t>:]*(?:\||-[ \t:-]*\|)[ \t|:-]*$", re.MULTILINE),
     "reference": re.compile(r"\]:"),
@@ -158,13 +158,13 @@ def _blocks_of_edited(text: str, written: str, mdx: bool) -> tuple[Sequence[Toke
         if lines[start:stop] != lines_before[start:stop]:
             changed = start if changed is None else changed
             continue
-        result += _parse_lines(lines, changed, start, mdx, environment)
+        result += blocks_of_lines(lines, changed, start, mdx, environment)
         result += tokens[number:after]
         changed = None
-    return [*result, *_parse_lines(lines, changed, len(lines), mdx, environment)], environment
+    return [*result, *blocks_of_lines(lines, changed, len(lines), mdx, environment)], environment
 
 
-def _parse_lines(
+def blocks_of_lines(
     lines: list[str], start: int | None, stop: int, mdx: bool, environment: dict[str, Any]
 ) -> Iterator[Token]:
     """The blocks of the lines from `start`, if any, with the numbers that their lines have in the whole text."""
@@ -203,9 +203,7 @@ def _end_of_block(lines: list[str], begin: int) -> int:
     for number in range(begin, len(lines)):
         if not lines[number].strip() and depth <= 0:
             return number
-        depth += sum(lines[number].count(bracket) for bracket in "{[(") - sum(
-            lines[number].count(bracket) for bracket in "}])"
-        )
+        depth += sum("{[(".count(sign) - "}])".count(sign) for sign in lines[number])
     return len(lines) if depth <= 0 else first
 
 

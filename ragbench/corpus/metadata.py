@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import email.utils
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ragbench.base.bounds import Constraint
 
 _DATE_FORMATS = ("%Y/%m/%d", "%Y-%m", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d %H:%M")
+_DATE_READERS: tuple[Callable[[str], datetime.datetime], ...] = (
+    datetime.datetime.fromisoformat,
+    *(lambda text, form=form: datetime.datetime.strptime(text, form) for form in _DATE_FORMATS),
+    email.utils.parsedate_to_datetime,
+)
 _UNPUBLISHED = {
-    "true": (
-        "draft",
-        "unlisted",
-        "hidden",
-        "search: exclude",
-        "search_exclude",
-        "excludesearch",
-        "exclude_from_search",
-    ),
-    "false": ("published", "publish", "searchable", "search", "pagefind"),
+    "true": re.compile("draft|unlisted|hidden|search: exclude|search_exclude|excludesearch|exclude_from_search"),
+    "false": re.compile("published|publish|searchable|search|pagefind"),
 }
 _COMMA = re.compile(r"\s*,\s*")
 
@@ -77,11 +75,10 @@ def unpublished(frontmatter: Mapping[str, Any], path: str = "") -> str:
     fields = {key.lower(): value for key, value in frontmatter.items()}
     search = fields.get("search")
     fields["search: exclude"] = search.get("exclude") if isinstance(search, Mapping) else None
-    for shown, names in _UNPUBLISHED.items():
-        for name in names:
-            if str(fields.get(name)).lower() == shown:
-                return f"{name}: {shown}"
-    return ""
+    texts = {name: str(value).lower() for name, value in fields.items()}
+    return next(
+        (f"{n}: {text}" for n, text in texts.items() if text in _UNPUBLISHED and _UNPUBLISHED[text].fullmatch(n)), ""
+    )
 
 
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -109,9 +106,7 @@ def timestamp(value: Any) -> float | None:
     `2026-01`, the numbers 2026 (a year), 20260105, and seconds or milliseconds since the epoch.
     """
     moment = _moment(value)
-    if moment is None:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp() if moment else None
 
 
 Date = Annotated[str, Constraint(lambda text: timestamp(text) is not None, "must be a date such as 2026-01-31")]
@@ -146,19 +141,10 @@ def _moment_of_number(value: int | float) -> datetime.datetime | None:
 def _moment_of_text(value: str) -> datetime.datetime | None:
     if value.isdecimal() and value.isascii() and len(value) <= 13:
         return _moment_of_number(int(value))
-    try:
-        return datetime.datetime.fromisoformat(value)
-    except ValueError:
-        pass  # not ISO 8601: one of the forms below, or no date at all
-    for form in _DATE_FORMATS:
-        try:
-            return datetime.datetime.strptime(value, form)
-        except ValueError:
-            continue
-    try:
-        return email.utils.parsedate_to_datetime(value)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
+    for read in _DATE_READERS:
+        with contextlib.suppress(ValueError, TypeError, IndexError, OverflowError):  # perhaps another form
+            return read(value)
+    return None
 
 
 def _scalars(value: Any, depth: int = 0) -> Iterator[str]:
@@ -190,7 +176,6 @@ def _entries(frontmatter: Mapping[str, Any], *keys: str, separator: re.Pattern[s
         entries: Iterable[str] = _scalars(value)
         if isinstance(value, str) and separator is not None:
             entries = separator.split(" ".join(value.split()))
-        unique = tuple(dict.fromkeys(entry for entry in entries if entry))
-        if unique:
+        if unique := tuple(dict.fromkeys(entry for entry in entries if entry)):
             return unique
     return ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import datetime
 import hashlib
 import os
@@ -31,13 +30,29 @@ from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata, un
 from ragbench.corpus.sections import build_sections
 from ragbench.corpus.visible import visible
 
+
+def _title_block(block: str) -> dict[str, str]:
+    return dict(zip(("title", "author", "date"), (line.lstrip("% \t") for line in block.splitlines()), strict=False))
+
+
+def _pairs(block: str) -> dict[str, str]:
+    pairs = (re.split(r"::?[ \t]", entry, maxsplit=1) for entry in re.split(r"\n(?=\S)", block))
+    return {key.strip(): " ".join(value.split()) for key, value in pairs}
+
+
 _LINES = re.DOTALL | re.MULTILINE
-_FORMS: tuple[tuple[str, re.Pattern[str], Callable[[str], Any]], ...] = (
-    ("YAML", re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", _LINES), read_frontmatter),
-    ("TOML", re.compile(r"\+{3}[ \t]*\n(.*?)^\+{3}[ \t]*(?:\n|\Z)", _LINES), tomllib.loads),
-    ("JSON", re.compile(r"(?=\{\s*\")(\{.*?\})[ \t]*(?:\n|\Z)(?=\s*^[^\s,}\]]|\s*\Z)", _LINES), read_json),
+_METADATA = re.compile(
+    r"(?i)(?=(?:\S.*\n)*?(?:title:|(?:tags|alias)::))((?:[a-z][\w -]*::?[ \t].*\n(?:[ \t]+\S.*\n)*)+)"
+    r"(?=[ \t]*(?:\n|- |\Z))"
 )
-"""Forms of front matter: what surrounds it, and what reads it."""
+_FORMS: tuple[tuple[str, re.Pattern[str], Callable[[str], Any]], ...] = (
+    ("YAML", re.compile(r"---(?:ya?ml|json|js)?[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", _LINES), read_frontmatter),
+    ("TOML", re.compile(r"(?:\+{3}|---toml)[ \t]*\n(.*?)^(?:\+{3}|---)[ \t]*(?:\n|\Z)", _LINES), tomllib.loads),
+    ("JSON", re.compile(r"(?=\{\s*\")(\{.*?\})[ \t]*(?:\n|\Z)(?=\s*^[^\s,}\]]|\s*\Z)", _LINES), read_json),
+    ("title block", re.compile(r"((?:%[ \t]+\S.*\n){1,3})(?=[ \t]*\n|\Z)"), _title_block),
+    ("metadata", _METADATA, _pairs),
+)
+"""Forms of front matter: what surrounds it, and what reads it. The last are Pandoc's, MultiMarkdown's and Logseq's."""
 
 _UNCLOSED = re.compile(r"---[ \t]*\n\s*[\w\"'][\w \"'.-]*:(?:\s|\Z)|\+{3}[ \t]*\n\s*[\w\"'.-]+\s*=")
 
@@ -52,14 +67,10 @@ _MAX_VALUES = 10_000
 
 _MAX_DEPTH = 20
 
-_BYTE_ORDER_MARKS = (
-    # UTF-32 first: its little-endian mark begins with that of UTF-16.
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
+_WIDE = re.compile(
+    rb"(?P<utf_32>\xff\xfe\0\0|\0\0\xfe\xff)|(?P<utf_16>\xff\xfe|\xfe\xff)"
+    rb"|(?P<utf_16_be>(?:\0[^\0]){8})|(?P<utf_16_le>(?:[^\0]\0){8})"  # without a byte order mark
 )
-
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")  # how Python decodes such bytes
 
 # White space would break TREC files; control characters and bytes that are not UTF-8 would break all output.
@@ -172,12 +183,10 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     if frontmatter.problem is not None:
         warnings.append(FileWarning(path, *frontmatter.problem))
     if not body.strip() and not any(warning.name == "unreadable" for warning in warnings):
+        name, message = "empty-file", "it holds no text; write some or delete the file."
         if frontmatter.fields:
-            warnings.append(
-                FileWarning(path, "no-text", "it has frontmatter only: its title and description are used as its text.")
-            )
-        else:
-            warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))
+            name, message = "no-text", "it has frontmatter only: its title and description are used as its text."
+        warnings.append(FileWarning(path, name, message))
     has_modules = any(kind == "module" for kind, _ in page.left_out)
     markup = parse_markdown(body, first_line, is_mdx(path), written)
     if markup.unclosed:
@@ -267,14 +276,15 @@ def decoded(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     offset into the result is valid everywhere downstream.
     """
     warnings: list[FileWarning] = []
-    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if raw.startswith(mark)), None)
-    reason = "according to its byte order mark"
+    wide = _WIDE.match(raw)
+    encoding = (wide.lastgroup or "").replace("_", "-") if wide else None
+    reason = "because its first bytes are so"
     text = raw.decode(encoding or "utf-8", "replace" if encoding else "surrogateescape")
     if encoding is None and (other := _NOT_UTF8.search(text)):
-        encoding, reason = "cp1252", f"line {text.count(chr(10), 0, other.start()) + 1} is not UTF-8"
+        encoding, reason = "cp1252", f"because line {text.count(chr(10), 0, other.start()) + 1} is not UTF-8"
         text = _NOT_UTF8.sub(lambda m: m[0].encode("utf-8", "surrogateescape").decode("cp1252", "replace"), text)
     if encoding is not None:
-        warnings.append(FileWarning(path, "encoding", f"read as {encoding} because {reason}; save the file as UTF-8."))
+        warnings.append(FileWarning(path, "encoding", f"read as {encoding} {reason}; save the file as UTF-8."))
     if "\0" in text:
         warnings.append(FileWarning(path, "nul-bytes", f"{text.count(chr(0))} NUL bytes in the text; remove them."))
         text = text.replace("\0", "\ufffd")
@@ -349,10 +359,8 @@ def _plain(value: Any) -> Any:
             raise ValueError("the frontmatter is nested too deep or too large")
         if isinstance(item, dict):
             return {str(convert(key, depth + 1)): convert(entry, depth + 1) for key, entry in item.items()}
-        if isinstance(item, list | tuple):
-            return [convert(entry, depth + 1) for entry in item]
-        if isinstance(item, set):
-            return sorted(str(convert(entry, depth + 1)) for entry in item)
+        if isinstance(item, list | tuple | set):
+            return [convert(entry, depth + 1) for entry in (sorted(map(str, item)) if isinstance(item, set) else item)]
         if isinstance(item, bytes):
             return item.decode("utf-8", errors="replace")
         if isinstance(item, int) and item.bit_length() > 64:

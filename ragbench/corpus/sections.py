@@ -76,7 +76,8 @@ def build_sections(
         sections.append(Section(len(sections), heading.level, path, anchor, heading.start, end))
     for offset, name in ids:
         number = bisect_right(sections, offset, key=lambda section: section.start) - 1
-        if sections and "\n" in text[sections[number].start : offset]:  # else it is in the line of the heading
+        # What is in the line of a heading is its own.
+        if sections and (not sections[number].level or "\n" in text[sections[number].start : offset]):
             number += number + 1 < len(sections) and not text[offset : sections[number].end].strip()
         if sections:
             number = max(number, 0)

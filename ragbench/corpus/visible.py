@@ -18,44 +18,69 @@ from itertools import accumulate
 
 from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
 
-from ragbench.corpus.markdown import blocks_of, module_lines
+from ragbench.corpus.markdown import blocks_of, blocks_of_lines, module_lines
 
-_FREQUENT = re.compile(r"<[A-Za-z/!?>]|\{[{%#:*!./]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]")
+_FREQUENT = re.compile(r"<[A-Za-z/!?>%]|\{[{%#:*!./>~-]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]|\}`[\w/<]")
 _ICON = ":(?:material|octicons|fontawesome|simple|lucide)-"  # of Material for MkDocs
+_PROPERTY = r"(?:id|collapsed|background-color|created-at|updated-at|logseq\.[\w.-]+)::[ \t]"  # of a block of Logseq
 _RARE = re.compile(
-    r"^[ \t]*(?:--8<--|<<<|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed))"
-    rf"|^(?:import|export)\s|\[!(?:include|code)|{_ICON}|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{{160}}",
-    re.MULTILINE | re.IGNORECASE,
+    r"(?mi)^[ \t]*(?:--8<--|<<<|/{3}|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed"
+    rf"|rust|\{{)|{_PROPERTY})|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)|\[!(?:include|code|video|div)|{_ICON}"
+    r"|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{160}|#tab/|\(\([0-9a-f]{8}-"
 )
 """A page without any of `_FREQUENT` and this is text as it stands."""
 _CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
 _DESTINATION = re.compile(r"(?<=\][(:])[ \t]*<[^<>\n]*>")
-_PLUG_IN_DATA = frozenset({"dataview", "dataviewjs", "tasks", "compressed-json"})  # code fences of Obsidian's plug-ins
+_PLUG_IN_DATA = re.compile(
+    r"(?i)(?:dataview(?:js)?|tasks|compressed-json|\{(?:toctree|tableofcontents)\})(?!\S)"
+)  # code fences
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _TEXT_ATTRIBUTE = re.compile(
-    "title|label|header|heading|summary|caption|description|content|alt|text|subtitle|subheading|tagline|placeholder|tooltip",
+    "title|label|header|heading|summary|caption|description|content|alt(?:-text)?|text|subtitle|subheading|tagline|placeholder|tooltip",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(
     rf"([\w:@.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|\{{\s*[\"'`]([^\"'`]*)[\"'`]\s*\}}|({_BRACES})|([^\s\"'>{{}}]+))"
 )
 _LABELS = re.compile(rf"\b(?:{_TEXT_ATTRIBUTE.pattern})[\"']?\s*:\s*([\"'`])(.*?)\1")
-_POSITIONAL = re.compile(r"(?:tab|tabs|expand|details|button|card|badge|hint|alert|note|callout)\b[^\"=]*\"([^\"]*)\"")
+_POSITIONAL = re.compile(
+    r"\A(?:tab|tabs|expand|details|button|card|badge|hint|alert|note|callout)\b[^\"=]*\"([^\"]*)\""
+)
+_NO_TITLE = re.compile(r"\{.*?\}|[\w-]+=(?:\"[^\"]*\"|'[^']*')|:::+$")
+_CAPTION = re.compile(r"\b(?:alt|cap(?:tion)?|title):[ \t]*(.+)")
+_DIRECTIVE = re.compile(
+    r"(?P<quote>[ \t>]*)(?::::+|/{3,}(?![/\w])|`{3,}|~{3,})[ \t]*"
+    r"(?:\{(?:[^{}\n]*(?P<callout>\.callout-))?(?P<braced>[\w:-]+)(?P<attributes>[^{}\n]*)\}"
+    r"|(?P<kind>[\w-]+)(?=[\s\[{]|:::|$))?(?P<title>.*)(?P<options>(?(braced)(?:\n[ \t>]*:[\w-]+:.*)*))"
+    r"(?(callout)(?:\s*\n#{1,6}[ \t]+(?P<heading>.+))?)",
+    re.MULTILINE,
+)
+_ADMONITION = (
+    "note|tip|hint|info|important|warning|caution|danger|attention|error|seealso|todo|details|success|question|example|bug"
+    "|failure|quote|abstract|summary|check|version-?(?:added|changed)|deprecated(?:-removed)?"
+)
+_SHOWN_KIND = re.compile(_ADMONITION, re.IGNORECASE)
+_PROSE = re.compile(  # directives of MyST that contain markdown
+    rf"\{{(?:{_ADMONITION}|admonition|dropdown|aside|margin|sidebar|topic|card|grid(?:-item)?(?:-card)?|tab-(?:set|item)"
+    r"|figure|image|table|list-table|glossary|exercise|solution)\}"
+)
+_OPTIONS = re.compile(r"(?:[ \t]*(?::[\w-]+:|#\|).*\n)+")  # of code in notebooks
+_HIDDEN_LINE = re.compile(r"^[ \t]*#(?:[ \t].*)?$", re.MULTILINE)  # of Rust
+_TABS = re.compile(r"^(:{3,})[ \t]*\{[^}\n]*\.panel-tabset.*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)  # of Quarto
+_SIGN_OF_HEADING = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 _VERBATIM = re.compile(
-    r"\{%-?\s*raw\b.*?\bendraw\s*-?%\}|<(\w+)[^<>]*\sv-pre\b[^<>]*>.*?</\1>|^:::+[ \t]*v-pre\b.*?^:::",
-    re.DOTALL | re.MULTILINE,
+    r"(?sm)\{%-?\s*raw\b.*?\bendraw\s*-?%\}|<(\w+)[^<>]*\sv-pre\b[^<>]*>.*?</\1>|^:::+[ \t]*v-pre\b.*?^:::"
 )
 _SHOWN_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%(?!-?\s*(?:end)?raw\b).*?%\}")
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
-_HEADING_ID = re.compile(r"\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/)\}[ \t]*$", re.MULTILINE)
-_ID = re.compile(r"#([^\s{}#*]+)")
+_HEADING_ID = re.compile(r"\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}[ \t]*$", re.MULTILINE)
+_ID = re.compile(r"(?:#|^\()([^\s{}()#*]+)")
 _UNDERLINE = re.compile(r"\n[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
 _MARGIN = re.compile(r"^[ \t]*(?=(#{1,6}[ \t]|`{3}|~{3})?)", re.MULTILINE)
 _BYTES = re.compile(
-    r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{160,}"
-    r"|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?",
-    re.MULTILINE,
+    r"(?m)(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{160,}"
+    r"|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?"
 )
 _ADDRESS, _HOST = re.compile(r"://[^\s?#]*\Z"), 253  # a path in an address, unlike a token in its query, is text
 _LONG_WORD = re.compile(r"(?<!\S)\S{60,}")
@@ -118,13 +143,24 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     edits = [Edit(starts[begin], starts[end], "", "module") for begin, end in module_lines(text, tokens, mdx)]
     code = [(edit.start, edit.end) for edit in edits]
     tables = 0  # open in HTML, where no line is code
-    for token in tokens:
+    blocks = list(tokens)
+    for token in blocks:
         if token.type == "html_block" or (tables > 0 and token.type == "code_block"):
             tables += token.content.count("<table") - token.content.count("</table")
-        if token.map and (token.type == "fence" or (token.type == "code_block" and tables <= 0)):
+        if token.map and _PROSE.match(token.info) and (opened := _DIRECTIVE.match(text, starts[token.map[0]])):
+            first, last = text.count("\n", 0, opened.end()) + 1, token.map[1] - 1
+            edits += [Edit(*opened.span(), _title_of_block(opened)), Edit(starts[last], starts[last + 1])]
+            del edits[len(edits) - (token.markup not in text[starts[last] : starts[last + 1]]) :]  # not closed
+            code += [opened.span(), (starts[last], starts[last + 1])]
+            blocks += blocks_of_lines(text.split("\n"), first, last, mdx, {})
+        elif token.map and (token.type == "fence" or (token.type == "code_block" and tables <= 0)):
             code.append((starts[token.map[0]], starts[token.map[1]]))
-            if token.info.strip().partition(" ")[0].lower() in _PLUG_IN_DATA:
+            if _PLUG_IN_DATA.match(token.info.strip()):
                 edits.append(Edit(*code[-1], "", "plug-in-data"))
+            elif token.info.startswith("{") and (options := _OPTIONS.match(text, starts[token.map[0] + 1])):
+                edits.append(Edit(*options.span(), "\n".join(_CAPTION.findall(options[0]))))
+            elif token.info.startswith("rust"):
+                edits += [Edit(*line.span(), "", "invisible") for line in _HIDDEN_LINE.finditer(text, *code[-1])]
         elif token.map and token.type in ("html_block", "code_block") and not mdx:
             # No line of HTML is markdown: not what is indented, nor what begins with a sign of a heading or fence. The
             # margin of the first line is that of the admonition or list around it.
@@ -147,6 +183,8 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             span = len(masked[: match.start()].rstrip(" \t")), match.end()
             edits.append(Edit(*span, "", "", tuple(_ID.findall(match[0]))))
             masked = _masked(masked, [span])
+    for tabs in _TABS.finditer(masked) if "panel-tabset" in masked else ():
+        edits += [Edit(*sign.span()) for sign in _SIGN_OF_HEADING.finditer(masked, *tabs.span())]
     if "raw" in masked or "v-pre" in masked:  # templates that are shown
         masked = _VERBATIM.sub(lambda match: _SHOWN_TEMPLATE.sub(_signs, match[0]), masked)
     for sign, pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
@@ -157,7 +195,8 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
         spans = []
         for match in pattern.finditer(masked):
             written = pattern.match(text, match.start()) or match  # with its code
-            edits.append(Edit(*match.span(), becomes(written), kind))
+            ids = tuple(_ID.findall(match[0])) if kind == "place" else ()
+            edits.append(Edit(*match.span(), becomes(written), "" if kind == "place" else kind, ids))
             spans.append(match.span())
         masked = _masked(masked, spans) if spans else masked
     if "](" in masked or "]:" in masked:
@@ -189,13 +228,14 @@ def _is_bytes(text: str) -> bool:
     return entropy >= _ENTROPY and any(map(str.isdigit, signs))
 
 
-def _nothing(match: re.Match[str]) -> str:
-    return ""
+def _kept(match: re.Match[str]) -> str:
+    """What stays of a match, if anything: the path of an included file, the label of a tab, a corrected text."""
+    return match.groupdict().get("kept") or ""
 
 
-def _file_included(match: re.Match[str]) -> str:
-    """The path of a file whose text a page shows and the collection lacks."""
-    return match["file"] or ""
+def _role(match: re.Match[str]) -> str:
+    """Nothing instead of the name of a role of MyST, which stands before code: {ref}`berths`."""
+    return "" if match.string.startswith("`", match.end()) else match[0]
 
 
 def _words_of_template(match: re.Match[str]) -> str:
@@ -203,8 +243,7 @@ def _words_of_template(match: re.Match[str]) -> str:
     inner = match["inner"].strip()
     if reference := _REFERENCE.match(inner):
         return reference[1] or reference[2]
-    positional = _POSITIONAL.match(inner)
-    return " ".join([*_words_of_attributes(inner), *([positional[1]] if positional else [])])
+    return " ".join(_words_of_attributes(inner) + _POSITIONAL.findall(inner))
 
 
 def _words_of_attributes(tag: str) -> list[str]:
@@ -217,12 +256,16 @@ def _words_of_attributes(tag: str) -> list[str]:
 
 
 def _title_of_block(match: re.Match[str]) -> str:
-    """The title of `:::note[Title]` or `::: tip Title`; its kind where it has none."""
-    title = re.sub(r"\{.*?\}", "", match["title"]).strip().removeprefix("[").removesuffix("]").strip()
-    kind = (match["kind"] or "").capitalize()
-    return match["quote"] + (
-        " ".join(_words_of_attributes(match["title"])) or title or (kind if kind.isalpha() else "")
+    """The title of `:::note[Title]`, `::: tip Title` or `{.callout-tip}` with a heading; its kind where it has none."""
+    kind = match["braced"] or match["kind"] or ""
+    words = _words_of_attributes(f"{match['attributes'] or ''}{match['title']}") + _CAPTION.findall(
+        match["options"] or ""
     )
+    title = _NO_TITLE.sub("", match["title"]).strip(" \t|").removeprefix("[").removesuffix("]").strip()
+    title = match["heading"] or " ".join(words) or ("" if match["braced"] in ("figure", "image") else title)
+    if _SHOWN_KIND.fullmatch(kind) and (not title or kind.startswith(("version", "deprecated"))):
+        title = f"{kind.capitalize()} {title}".rstrip()
+    return match["quote"] + title
 
 
 def _character(match: re.Match[str]) -> str:
@@ -236,9 +279,7 @@ def _string(match: re.Match[str]) -> str:
     return "".join(re.findall(r"^\{\s*[\"'`](.*)[\"'`]\s*\}$", match[0]))
 
 
-def _rule(
-    sign: str, pattern: str, kind: str, becomes: Callable[[re.Match[str]], str] = _nothing, flags: int = 0
-) -> _Rule:
+def _rule(sign: str, pattern: str, kind: str, becomes: Callable[[re.Match[str]], str] = _kept, flags: int = 0) -> _Rule:
     return sign, re.compile(pattern, re.MULTILINE | flags), becomes, kind
 
 
@@ -247,31 +288,39 @@ _RULES: tuple[_Rule, ...] = (
     _rule("-->", r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
     _rule("]:", r"^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", "comment"),
     _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[ \t]*\n.*?%%", "comment", flags=re.DOTALL),
+    _rule("{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}", "comment", flags=re.DOTALL),
     _rule(
-        "{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}|\{%-?\s*comment\b.*?\bendcomment\s*-?%\}", "comment", flags=re.DOTALL
+        "comment", r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{::comment\b.*?\{:/(?:comment)?\}", "comment", flags=re.S
     ),
+    _rule("{", r"\{>>.*?<<\}|\{--.*?--\}|\{~~.*?~>(?P<kept>.*?)~~\}", "comment"),  # CriticMarkup
+    _rule("%", r"^%[ \t].*$", "comment"),
+    _rule("%>", r"<%.*?%>", "template", flags=re.DOTALL),
+    _rule("<ac:", r"</?(?:ac|ri|at):[\w-]+[^<>]*>", ""),
     _rule("</s", r"<(script|style)\b[^<>]*>.*?</\1\s*>", "invisible", flags=re.DOTALL | re.IGNORECASE),
     _rule("<", r"<\?.*?\?>|<![A-Za-z\[][^>]*>", "invisible", flags=re.DOTALL),
     _rule("{{", r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|(?!\{\{)[^\"])*?)/?[>%]\}\}", "template", _words_of_template),
     _rule("{%", r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|(?!\{%)[^\"])*?)[-+]?%\}", "template", _words_of_template),
-    _rule("include", r"\{\{#\w*include[ \t]+(?P<file>[^\s:}]+)[^}\n]*\}\}", "include", _file_included),
-    _rule(
-        "[!", r"\[!(?:include|code)[\w-]*[ \t]*\[[^\]]*\]\((?P<file>[^)\s]*)[^)]*\)\]", "include", _file_included, re.I
-    ),
+    _rule("{{#", r"\{\{#(?:\w*include|playground)[ \t]+(?P<kept>[^\s:}]+)[^}\n]*\}\}", "include"),
+    _rule("[!", r"\[!(?:include|code)[\w-]*[ \t]*\[[^\]]*\]\((?P<kept>[^)\s]*)[^)]*\)\]", "include", flags=re.I),
     _rule("{{", r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
     _rule("\u26a0", r"^==\u26a0.*\u26a0==.*$", "plug-in-data"),
     _rule("Excalidraw Data", r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements)[ \t]*$", "plug-in-data"),
-    _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<file>[^\"'\n]*)[\"'])?.*$", "include", _file_included),
-    _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<file>[^\s{]*).*$", "include", _file_included),
-    _rule("{", r"^[ \t]*\{[*!] (?P<file>\S*).* [*!]\}$", "include", _file_included),
+    _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<kept>[^\"'\n]*)[\"'])?.*$", "include"),
+    _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<kept>[^\s{]*).*$", "include"),
+    _rule("{", r"^[ \t]*\{[*!] (?P<kept>\S*).* [*!]\}$", "include"),
     _rule("[", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
     _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
-    _rule(
-        ":::",
-        r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?(?=[\s\[{]|$))?(?P<title>.*)$",
-        "",
-        _title_of_block,
-    ),
+    _rule(":::", r"^:::[ \t]+(?P<kept>\w+(?:\.\w+)+)[ \t]*(?:\n+[ \t]{4,}\S.*)*$", "include"),
+    _rule(":::", rf"^{_DIRECTIVE.pattern}", "", _title_of_block),
+    _rule("///", rf"^{_DIRECTIVE.pattern}", "", _title_of_block),
+    _rule("(#tab/", r"^#{1,6}[ \t]+\[(?P<kept>[^\]\n]*)\]\(#tab/[^)\n]*\)[ \t]*$", ""),
+    _rule(")=", r"^\(\S+\)=[ \t]*$", "place"),
+    _rule("}", r"\{[A-Za-z][\w:+-]*\}(?=[`_])", "", _role),
+    _rule("+++", r"^\+{3}(?:[ \t].*)?$", "template"),
+    _rule("[!", r"\[!(?:VIDEO|div)\b[^\]\n]*\]", "template", flags=re.IGNORECASE),
+    _rule("toc", r"^[ \t]*(?:[*+-]|1\.)[ \t].*\n[ \t]*\{:[ \t]*toc.*\}[ \t]*$", "template"),
+    _rule("::", rf"^[ \t]*{_PROPERTY}.*$|^[ \t]*:LOGBOOK:\n(?:.*\n)*?[ \t]*:END:", "plug-in-data"),
+    _rule("((", r"\(\([0-9a-f]{8}-[0-9a-f-]{27}\)\)", "block-id"),
     _rule(":", rf"{_ICON}[\w-]+:", ""),
     _rule("data:", r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
     _rule("&", r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
@@ -281,8 +330,8 @@ _EXPRESSION = _rule("{", _BRACES, "template", _string)
 _ATTRIBUTES = _rule(
     "{",
     r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?:(?<=[)`*_\]]\{)[ \t]*[.#:]|(?<=[)\]]\{)[ \t]*[\w-]+=)[^{}\n]*\})"
-    r"|^[ \t]*\{[ \t]*[.#][^{}\n]*\}[ \t]*$",
-    "",
+    r"|^[ \t]*\{[ \t]*[.#][^{}\n]*\}[ \t]*$|(?<=[ \t])\{#[A-Za-z][^{}\n]*\}[ \t]*$",
+    "place",
 )
 
 

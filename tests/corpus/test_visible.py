@@ -69,6 +69,50 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
             "<table>\n<tr><td>a</td><td>\n\n    b\n\n    </td></tr>\n</table>",
             "|  |  |\n| --- | --- |\n| a | b |\n\n\n\n",
         ),
+        # docfx
+        ("# [Linux](#tab/linux)\n\nx", "Linux\n\nx"),
+        (':::image type="content" source="a.png" alt-text="A berth":::', "A berth"),
+        (':::row:::\n:::column span="2":::\nx\n:::column-end:::', "\n\nx\n"),
+        ('> [!div class="checklist"]\n> * x\n\n[!VIDEO https://x.org]', "> \n> * x\n\n"),
+        # MyST
+        ("See {ref}`berths` and `{x}`", "See `berths` and `{x}`"),
+        ("% hidden\nx", "\nx"),
+        ('x\n\n+++ {"a": 1}\n\ny', "x\n\n\n\ny"),
+        ("```{note}\n:class: wide\nA [b](c.md) <i>d</i>.\n```\nx", "Note\n\nA [b](c.md) d.\n\nx"),
+        ("```{admonition} Mind\n<b>x</b> `<b>`\n```", "Mind\nx `<b>`\n"),
+        ("````{tab-set}\n```{tab-item} Mac\nx\n```\n````", "\nMac\nx\n\n"),
+        ("```{figure} a.png\n:alt: A crane\n\nLifts.\n```", "A crane\n\n\nLifts.\n"),
+        (":::{admonition} Mind\n:name: x\ny\n:::", "Mind\n\ny\n"),
+        ("```{toctree}\n:maxdepth: 2\n\na\n```\nx", "\n\n\n\n\nx"),
+        ("```{code-cell} python\n:tags: [hide]\nx = 1\n```", "```{code-cell} python\n\nx = 1\n```"),
+        ("```{versionadded} 1.2\n```", "Versionadded 1.2\n"),
+        # Quarto and Pandoc
+        ("::: {.callout-note}\n## Mind\nx\n:::", "Mind\n\nx\n"),
+        ('::: {.callout-tip title="Mind" collapse=true}\nx\n:::', "Mind\nx\n"),
+        ("::: {.callout-tip collapse=true}\nx\n:::", "Tip\nx\n"),
+        ("::: {.panel-tabset}\n## Mac\nx\n:::\n\n## End", "\nMac\nx\n\n\n## End"),
+        (":::: columns\n::: {.column width=40%}\nx\n:::\n::::", "\n\nx\n\n"),
+        ("```{r}\n#| echo: false\n#| fig-cap: Tides\nplot(1)\n```", "```{r}\nTides\n\nplot(1)\n```"),
+        ("# End {-}", "# End"),
+        (": Tides {#tbl:tides}", ": Tides "),
+        # kramdown
+        ("* This is replaced\n{:toc}\n\nx", "\n\n\nx"),
+        ("{::comment}\nhidden\n{:/comment}\nx", "\n\n\nx"),
+        # Logseq
+        (
+            "- x\n  id:: 64b0c3c4-1111\n  cost:: 3\n- ((64b0c3c4-1111-2222-3333-444455556666)) y",
+            "- x\n\n  cost:: 3\n-  y",
+        ),
+        ("- x\n  id:: 1\n  :LOGBOOK:\n  CLOCK: 1\n  :END:\n- y", "- x\n\n\n\n\n- y"),
+        # others
+        ("a {>>hidden<<}{--old--}{~~old~>new~~} b", "a new b"),
+        ("a <% tp.date %> b", "a  b"),
+        ('<ac:structured-macro ac:name="info"><ac:rich-text-body>x</ac:rich-text-body></ac:structured-macro>', "x"),
+        ("/// note | Mind\nx\n///", "Mind\nx\n"),
+        ("/// warning\nx\n///", "Warning\nx\n"),
+        ("::: package.Module\n    options:\n      show: true\n\nx", "package.Module\n\n\n\nx"),
+        ("{{#playground a.rs editable}}", "a.rs"),
+        ("```rust\n# fn main() {\n#[a]\nx();\n# }\n```", "```rust\n\n#[a]\nx();\n\n```"),
     ],
 )
 def test_visible_text_of_a_construct(written: str, text: str) -> None:
@@ -87,6 +131,10 @@ def test_visible_text_of_a_construct(written: str, text: str) -> None:
         "[x](<a b.md>)",
         "[note]: <page.md> (a title)",
         r"$\sum_{c=1}^{M}$",
+        "50 % of all, `{id}` and /users/{id}_x and https://x.org///y",
+        "```python\n# a comment\nx = 1\n```",
+        "- ```{note}\n  in a list\n  ```",
+        "Note: this\nis text.",
     ],
 )
 def test_visible_keeps_code_and_plain_text(written: str) -> None:
@@ -215,3 +263,35 @@ def test_visible_text_has_the_words_of_a_renderer(written: str) -> None:
     page = visible(written)
     assert words_of_page(page.text) == words_of_renderer(written)
     assert page.text.count("\n") >= written.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("page", "ids"),
+    [
+        ("(berth-rules)=\n# Berths\n\nx\n", {"Berths": ("berth-rules",)}),
+        ("# Berths\n{: #berth-rules .wide}\n\nx\n", {"Berths": ("berth-rules",)}),
+        ("# Berths\n\nx\n\n# Cranes\n\n[](){#berth-rules}\n", {"Berths": (), "Cranes": ("berth-rules",)}),
+        ("# Berths\n\n![x](a.png){#berth-rules width=3}\n", {"Berths": ("berth-rules",)}),
+    ],
+    ids=["MyST", "kramdown", "MkDocs", "Pandoc"],
+)
+def test_ids_of_other_dialects_name_their_section(page: str, ids: dict[str, tuple[str, ...]]) -> None:
+    document, _ = parse_document("a", "a.md", page.encode(), 0.0)
+    assert {section.path[-1]: section.ids for section in document.sections if section.path} == ids
+
+
+def test_tabs_and_callouts_make_no_sections() -> None:
+    page = "# Install\n\n# [Mac](#tab/mac)\n\nx\n\n# [Linux](#tab/linux)\n\ny\n\n***\n\n## After\n\n"
+    page += "::: {.callout-note}\n## Mind\nz\n:::\n"
+    document, _ = parse_document("a", "a.md", page.encode(), 0.0)
+    assert [section.path for section in document.sections] == [("Install",), ("Install", "After")]
+
+
+def test_code_of_directives_has_its_language() -> None:
+    page = "```{code-block} python\n:linenos:\nx = 1\n```\n\n```{r setup}\ny\n```\n"
+    document, _ = parse_document("a", "a.md", page.encode(), 0.0)
+    assert [(code.language, code.code) for code in document.code_blocks] == [("python", "\nx = 1\n"), ("r", "y\n")]
+
+
+def test_directive_without_an_end_keeps_its_text() -> None:
+    assert visible("```{note}\nx\n\nlast words").text == "Note\nx\n\nlast words"

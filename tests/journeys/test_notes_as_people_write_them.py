@@ -139,7 +139,9 @@ def test_answers_are_found_by_urls(write: Write, call: Call) -> None:
     assert judged == ["farm/hives", "farm/hives", "farm/honey", "farm/wax"]
 
 
-def test_evaluate_keeps_pairs_of_distances_in_order_and_names_growing_scores(caplog) -> None:
+def test_evaluate_keeps_pairs_of_distances_in_order_and_names_growing_scores(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     qrels = {"q1": {"hive": 1}, "q2": {"wax": 1}}
     distances = {"q1": {"hive": 0.1, "wax": 0.4, "honey": 0.9}, "q2": {"wax": 0.2, "hive": 0.3}}
     pairs = {qid: list(found.items()) for qid, found in distances.items()}
