@@ -26,6 +26,9 @@ _OTHERS = (".txt", ".docx", ".html", ".htm", ".rst", ".adoc", ".org", ".ipynb")
 _SUFFIX = re.compile(f"(?:{'|'.join(map(re.escape, (*SUFFIXES, *_OTHERS)))})$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _ADDRESSES = ("url", "slug", "permalink", "aliases", "redirect_from")
+_LINK = re.compile(r"\[[^\[\]]*\]\(([^()\s]+)\)|<([^<>\s]+)>")
+_FRAGMENT = re.compile(r"#?:~:.*")  # words of a page that a browser marks
+_ROUTE = re.compile(r"^(https?://[^#]*?)/?#/")  # of Docsify
 _LINE = re.compile(r"L(\d+)\b.*")  # `#L12-L20` of GitHub
 _LINES = re.compile(r":(\d+)(?:[-:]\d+)*$")  # `page.md:12` of editors, `page.md#Heading:1-47` of `ragbench search`
 _SEPARATOR = re.compile(r"\s*[,|\s]\s*")
@@ -230,7 +233,11 @@ def page_and_file(documents: Iterable[Document], name: str, folder: str | None) 
 
 
 def _unbracketed(name: str) -> str:
+    """What a wikilink, a link of markdown (`[label](page.md)`, `<url>`) or an address with a quote leads to."""
+    if link := _LINK.fullmatch(name.strip()):
+        return link[1] or link[2]
     inner = name.strip().removeprefix("[[").removesuffix("]]")
+    inner = _ROUTE.sub(r"\1/", _FRAGMENT.sub("", inner))
     return inner.split("|", 1)[0] if "[[" in name else inner
 
 

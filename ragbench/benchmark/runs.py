@@ -29,11 +29,12 @@ def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
     Blanks in the ids of a file with tabs become `%20`.
     """
     run: dict[str, dict[str, float]] = {}
+    ranks: dict[str, list[int]] = {}
     for number, line in read_lines(path):
         parts = list(map(identifier, line.split("\t"))) if line.count("\t") == 5 else line.split()
         if len(parts) != 6:
             raise BenchmarkError(f"{path}:{number} must have six fields (qid Q0 id rank score tag), got {len(parts)}")
-        qid, _, target, _, score, _ = parts
+        qid, _, target, rank, score, _ = parts
         if not _SCORE.fullmatch(score):
             raise BenchmarkError(f"{path}:{number}: score '{score}' is not a number")
         value = float(score)
@@ -41,18 +42,26 @@ def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
         if target in scored:
             raise BenchmarkError(f"{path}:{number} returns {target} for {qid} again: a run names each once")
         scored[target] = value
-    warn_of_distances((list(scored.values()) for scored in run.values()), str(path))
+        ranks.setdefault(qid, []).append(int(rank) if rank.isdecimal() and rank.isascii() else 0)
+    by_rank = (np.array(list(run[qid].values()))[np.argsort(ranks[qid], kind="stable")].tolist() for qid in run)
+    warn_of_distances(by_rank, str(path))
     return {qid: sorted(scored.items(), key=lambda item: -item[1]) for qid, scored in run.items()}
 
 
 def warn_of_distances(by_query: Iterable[Sequence[float]], label: str) -> None:
-    """Warn if in most queries the scores grow in the order in which they were given."""
+    """Warn if in most queries the scores grow in the order in which they were given, or are all equal."""
+    by_query = [scores for scores in by_query if len(scores) > 1]
     differing = [scores for scores in by_query if len(set(scores)) > 1]
     growing = sum(all(one <= other for one, other in pairwise(scores)) for scores in differing)
     if 2 * growing > len(differing):
         _LOG.warning(
             f"{label}: in {growing} of {len(differing)} queries the scores grow in the order given, as distances do, "
             "and the last hit counts as the best: give lists of pairs, best first, or negate the scores"
+        )
+    if 2 * len(differing) < len(by_query):
+        _LOG.warning(
+            f"{label}: in {len(by_query) - len(differing)} of {len(by_query)} queries all scores are equal, and ids "
+            "order the hits, as in trec_eval: give scores that differ, such as 1/rank"
         )
 
 

@@ -247,10 +247,7 @@ def _join(folder: str, path: str) -> str | None:
 
 
 def _without_extension(path: str) -> str:
-    for extension in _EXTENSIONS:
-        if path.lower().endswith(extension):
-            return path[: -len(extension)]
-    return path
+    return next((path[: -len(ending)] for ending in _EXTENSIONS if path.lower().endswith(ending)), path)
 
 
 def unnumbered(path: str) -> str:

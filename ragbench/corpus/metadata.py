@@ -22,6 +22,7 @@ _UNPUBLISHED = {
     "true": re.compile("draft|unlisted|hidden|search: exclude|search_exclude|excludesearch|exclude_from_search"),
     "false": re.compile("published|publish|searchable|search|pagefind"),
 }
+_NO_PAGE = re.compile(r"(?i)(?:^|/)(_drafts/|_(?:sidebar|navbar|footer)\.md$)")  # of Jekyll; of Docsify and wikis
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -69,9 +70,9 @@ def aliases_of(frontmatter: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def unpublished(frontmatter: Mapping[str, Any], path: str = "") -> str:
-    """Why a page is not published, listed or searched: a field such as `draft: true`, or Jekyll's folder of drafts."""
-    if "_drafts" in path.split("/"):
-        return "_drafts/"
+    """Why a page is not published, listed or searched: a field such as `draft: true`, drafts of Jekyll, menus."""
+    if found := _NO_PAGE.search(path):
+        return found[1]
     fields = {key.lower(): value for key, value in frontmatter.items()}
     search = fields.get("search")
     fields["search: exclude"] = search.get("exclude") if isinstance(search, Mapping) else None

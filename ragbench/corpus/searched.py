@@ -17,11 +17,9 @@ IGNORED = re.compile(
 )
 """What is dropped of words: code points that are never shown."""
 
-KANA, IDEOGRAPHS, HANGUL = (
-    r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff",  # without the dot and marks between kana
-    r"\u3400-\u4dbf\u4e00-\u9fff",
-    r"\uac00-\ud7af",
-)
+KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"  # without the dot and marks between kana
+IDEOGRAPHS = r"\u3400-\u4dbf\u4e00-\u9fff"
+HANGUL = r"\uac00-\ud7af"
 """The letters of Japanese, Chinese and Korean, for a class of a regular expression."""
 
 _DESTINATION = re.compile(

@@ -45,7 +45,7 @@ _ATTRIBUTE = re.compile(
 )
 _LABELS = re.compile(rf"\b(?:{_TEXT_ATTRIBUTE.pattern})[\"']?\s*:\s*([\"'`])(.*?)\1")
 _POSITIONAL = re.compile(
-    r"\A(?:tab|tabs|expand|details|button|card|badge|hint|alert|note|callout)\b[^\"=]*\"([^\"]*)\""
+    r"\A(?:tabs?|expand|details|button|card|badge|hint|alert|note|callout|admonition)\b(?:[^\"=]*|.*\bname=)\"([^\"]*)\""
 )
 _NO_TITLE = re.compile(r"\{.*?\}|[\w-]+=(?:\"[^\"]*\"|'[^']*')|:::+$")
 _CAPTION = re.compile(r"\b(?:alt|cap(?:tion)?|title):[ \t]*(.+)")
@@ -56,23 +56,20 @@ _DIRECTIVE = re.compile(
     r"(?(callout)(?:\s*\n#{1,6}[ \t]+(?P<heading>.+))?)",
     re.MULTILINE,
 )
-_ADMONITION = (
-    "note|tip|hint|info|important|warning|caution|danger|attention|error|seealso|todo|details|success|question|example|bug"
-    "|failure|quote|abstract|summary|check|version-?(?:added|changed)|deprecated(?:-removed)?"
-)
-_SHOWN_KIND = re.compile(_ADMONITION, re.IGNORECASE)
 _PROSE = re.compile(  # directives of MyST that contain markdown
-    rf"\{{(?:{_ADMONITION}|admonition|dropdown|aside|margin|sidebar|topic|card|grid(?:-item)?(?:-card)?|tab-(?:set|item)"
-    r"|figure|image|table|list-table|glossary|exercise|solution)\}"
+    r"(?i)\{(?:(?P<admonition>note|tip|hint|info|important|warning|caution|danger|attention|error|seealso|todo|details"
+    r"|success|question|example|bug|failure|quote|abstract|summary|check|version-?(?:added|changed)|deprecated(?:-removed)?)"
+    r"|admonition|dropdown|aside|margin|sidebar|topic|card|grid(?:-item)?(?:-card)?|tab-(?:set|item)|figure|image|table"
+    r"|list-table|glossary|exercise|solution)\}"
 )
 _OPTIONS = re.compile(r"(?:[ \t]*(?::[\w-]+:|#\|).*\n)+")  # of code in notebooks
 _HIDDEN_LINE = re.compile(r"^[ \t]*#(?:[ \t].*)?$", re.MULTILINE)  # of Rust
 _TABS = re.compile(r"^(:{3,})[ \t]*\{[^}\n]*\.panel-tabset.*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)  # of Quarto
-_SIGN_OF_HEADING = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 _VERBATIM = re.compile(
     r"(?sm)\{%-?\s*raw\b.*?\bendraw\s*-?%\}|<(\w+)[^<>]*\sv-pre\b[^<>]*>.*?</\1>|^:::+[ \t]*v-pre\b.*?^:::"
 )
 _SHOWN_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%(?!-?\s*(?:end)?raw\b).*?%\}")
+_LAST_STRING = r"(?:[\"'][^\"'\n]*[\"']\s*,\s*)?[\"'](?P<kept>[^\"'\n]+)[\"']"  # of two, in a macro of MDN
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
 _HEADING_ID = re.compile(r"\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}[ \t]*$", re.MULTILINE)
 _ID = re.compile(r"(?:#|^\()([^\s{}()#*]+)")
@@ -85,8 +82,6 @@ _BYTES = re.compile(
 _ADDRESS, _HOST = re.compile(r"://[^\s?#]*\Z"), 253  # a path in an address, unlike a token in its query, is text
 _LONG_WORD = re.compile(r"(?<!\S)\S{60,}")
 _ENCODED = re.compile(r".*?[A-Za-z0-9+/=_-]{160}|[A-Za-z0-9+/]{60,76}\Z")  # a word in such bytes
-_ENTROPY = 4.0  # bits a character, for signs of base64: it has about 6, words joined by signs less
-_ENTROPY_HEXADECIMAL = 3.5  # of 4
 
 _COMPONENT = re.compile(rf"<[A-Z][\w.]*(?:[^<>{{}}\"']|\"[^\"]*\"|'[^']*'|{_BRACES})*>")
 _CROWDED = r"<[a-z][\w-]*\s+(?:[\w:-]+=(?:\"[^\"]*\"|'[^']*')\s*)+/?>"  # no blank between attributes
@@ -170,11 +165,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
                 if len(match[0]) > margin or match[1]:
                     edits.append(Edit(min(match.start() + margin, match.end()), match.end(), "\\" if match[1] else ""))
     if any(map(_ENCODED.match, _LONG_WORD.findall(text))):
-        edits += [
-            Edit(*match.span(), "", "bytes")
-            for match in _BYTES.finditer(text)
-            if _is_bytes(match[0]) and not _ADDRESS.search(text, max(match.start() - _HOST, 0), match.start())
-        ]
+        edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match)]
     masked = _masked(text, sorted(code))
     masked = _masked(masked, (match.span() for match in _CODE_SPAN.finditer(masked)))
     for match in _HEADING_ID.finditer(masked) if "{" in masked else ():
@@ -184,7 +175,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             edits.append(Edit(*span, "", "", tuple(_ID.findall(match[0]))))
             masked = _masked(masked, [span])
     for tabs in _TABS.finditer(masked) if "panel-tabset" in masked else ():
-        edits += [Edit(*sign.span()) for sign in _SIGN_OF_HEADING.finditer(masked, *tabs.span())]
+        edits += [Edit(*sign.span()) for sign in re.compile(r"(?m)^#{1,6}[ \t]+").finditer(masked, *tabs.span())]
     if "raw" in masked or "v-pre" in masked:  # templates that are shown
         masked = _VERBATIM.sub(lambda match: _SHOWN_TEMPLATE.sub(_signs, match[0]), masked)
     for sign, pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
@@ -218,14 +209,16 @@ def _signs(text: str | re.Match[str]) -> str:
     return "\n".join("_" * len(line) for line in (text if isinstance(text, str) else text[0]).split("\n"))
 
 
-def _is_bytes(text: str) -> bool:
+def _is_bytes(match: re.Match[str]) -> bool:
     """Whether a text looks like encoded bytes: almost as many different signs as chance would give."""
-    signs = "".join(text.split())
+    if _ADDRESS.search(match.string, max(match.start() - _HOST, 0), match.start()):
+        return False
+    signs = "".join(match[0].split())
     shares = [count / len(signs) for count in Counter(signs).values()]
     entropy = -sum(share * math.log2(share) for share in shares)
-    if re.fullmatch(r"[0-9a-fA-F]+", signs):
-        return entropy >= _ENTROPY_HEXADECIMAL
-    return entropy >= _ENTROPY and any(map(str.isdigit, signs))
+    # Of 4 bits a character; signs of base64 have about 6, words joined by signs less.
+    least = 3.5 if re.fullmatch(r"[0-9a-fA-F]+", signs) else 4.0
+    return entropy >= least and any(map(str.isdigit, signs))
 
 
 def _kept(match: re.Match[str]) -> str:
@@ -248,9 +241,9 @@ def _words_of_template(match: re.Match[str]) -> str:
 
 def _words_of_attributes(tag: str) -> list[str]:
     """The attributes of a component that a reader sees as text."""
-    words = []
+    words, is_field = [], tag.startswith(("<ParamField", "<ResponseField"))
     for name, *quoted, braces, _ in _ATTRIBUTE.findall(tag):
-        words += [text for text in quoted if text and _TEXT_ATTRIBUTE.fullmatch(name)]
+        words += [text for text in quoted if text and (is_field or _TEXT_ATTRIBUTE.fullmatch(name))]
         words += [label for _, label in _LABELS.findall(braces)]
     return words
 
@@ -263,7 +256,8 @@ def _title_of_block(match: re.Match[str]) -> str:
     )
     title = _NO_TITLE.sub("", match["title"]).strip(" \t|").removeprefix("[").removesuffix("]").strip()
     title = match["heading"] or " ".join(words) or ("" if match["braced"] in ("figure", "image") else title)
-    if _SHOWN_KIND.fullmatch(kind) and (not title or kind.startswith(("version", "deprecated"))):
+    directive = _PROSE.match(f"{{{kind}}}")
+    if directive and directive["admonition"] and (not title or kind.startswith(("version", "deprecated"))):
         title = f"{kind.capitalize()} {title}".rstrip()
     return match["quote"] + title
 
@@ -302,9 +296,9 @@ _RULES: tuple[_Rule, ...] = (
     _rule("{%", r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|(?!\{%)[^\"])*?)[-+]?%\}", "template", _words_of_template),
     _rule("{{#", r"\{\{#(?:\w*include|playground)[ \t]+(?P<kept>[^\s:}]+)[^}\n]*\}\}", "include"),
     _rule("[!", r"\[!(?:include|code)[\w-]*[ \t]*\[[^\]]*\]\((?P<kept>[^)\s]*)[^)]*\)\]", "include", flags=re.I),
+    _rule("{{", rf"\{{\{{\s*(?:\w+xref|\w+Element|Glossary|HTTP\w+)\({_LAST_STRING}[^)\n]*\)\s*\}}\}}", ""),
     _rule("{{", r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
-    _rule("\u26a0", r"^==\u26a0.*\u26a0==.*$", "plug-in-data"),
-    _rule("Excalidraw Data", r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements)[ \t]*$", "plug-in-data"),
+    _rule("\u26a0", r"^==\u26a0.*\u26a0==.*$|^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements)[ \t]*$", "plug-in-data"),
     _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<kept>[^\"'\n]*)[\"'])?.*$", "include"),
     _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<kept>[^\s{]*).*$", "include"),
     _rule("{", r"^[ \t]*\{[*!] (?P<kept>\S*).* [*!]\}$", "include"),

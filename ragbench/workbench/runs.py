@@ -23,9 +23,10 @@ from ragbench.base.formatting import counted
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.frames import read_qrels_table, read_run_table
 from ragbench.benchmark.judgments import read_judgments
-from ragbench.benchmark.runs import read_run
+from ragbench.benchmark.runs import read_run, renamed
 from ragbench.config import composition
 from ragbench.config.settings import Settings
+from ragbench.corpus.searched import normalised
 from ragbench.evaluation.measures import own_name
 from ragbench.report import figures, tables
 from ragbench.results import store
@@ -177,6 +178,7 @@ def evaluate(
         raise ConfigError(f"baseline is {baseline!r}, which is not a run; runs: {', '.join(names)}")
     read = {name: _read(run, f"run '{name}'") for name, run in runs.items()}
     judged = read_judgments(Path(qrels), None) if isinstance(qrels, (str, os.PathLike)) else read_qrels_table(qrels)
+    read = {name: _with_ids_of(judged, run) for name, run in read.items()}
     verdicts, values = judge_runs(read, judged, list(map(own_name, measures)), str(base))
     for name, run in read.items():
         if missing := len(judged.keys() - run.keys()):
@@ -186,6 +188,17 @@ def evaluate(
             known = next(iter(next(iter(judged.values()))))
             _LOG.warning(f"run '{name}': every value is 0; it returns '{returned}', the judgments name '{known}'")
     return Evaluation(own_name(measures[0]), str(base), verdicts, values)
+
+
+def _with_ids_of(
+    judged: Mapping[str, Mapping[str, int]], run: Mapping[str, Sequence[tuple[str, float]]]
+) -> Mapping[str, Sequence[tuple[str, float]]]:
+    """The run with ids in the letters of the judgments: macOS decomposes those of file names."""
+    known = {docno for grades in judged.values() for docno in grades}
+    composed = {normalised(docno): docno for docno in known if not docno.isascii()}
+    found = {docno for hits in run.values() for docno, _ in hits if not docno.isascii()} - known
+    names = {docno: composed[normalised(docno)] for docno in found if normalised(docno) in composed}
+    return renamed(run, names) if names else run
 
 
 def _read(run: Any, label: str) -> Mapping[str, Sequence[tuple[str, float]]]:

@@ -116,11 +116,15 @@ def test_left_out_unpublished_pages_are_read_on_request_only(tmp_path: Path, fie
 
 
 def test_left_out_drafts_of_jekyll_and_hidden_pages_are_counted(tmp_path: Path) -> None:
-    write(tmp_path, "a.md", "_drafts/b.md", ".c.md")
+    write(tmp_path, "a.md", "_drafts/b.md", ".c.md", "guide/_sidebar.md")
     vault = read_vault(tmp_path)
     assert [document.docno for document in vault.documents] == ["a"]
-    assert [(left.path, left.name) for left in vault.left_out] == [(".c.md", "hidden"), ("_drafts/b.md", "unpublished")]
-    assert len(read_vault(tmp_path, drafts=True).documents) == 2
+    assert [(left.path, left.name) for left in vault.left_out] == [
+        (".c.md", "hidden"),
+        ("_drafts/b.md", "unpublished"),
+        ("guide/_sidebar.md", "unpublished"),
+    ]
+    assert len(read_vault(tmp_path, drafts=True).documents) == 3
 
 
 def test_left_out_is_counted_by_kind_with_an_example(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import ragbench
+from ragbench.base.errors import ResultsError
 from ragbench.commands.cli import main
 from ragbench.corpus.reader import read_vault
 from ragbench.index.chunking import HeaderChunker
@@ -205,3 +207,38 @@ def test_search_finds_pages_named_by_stop_words(write: Write, call: Call, query:
     names = {"if": "Runs a block once.", "for": "Repeats a block.", "not": "Turns true into false.", "while": "Waits."}
     write({f"notes/j/{name}.md": f"# {name.title()}\n\n{text}\n" for name, text in names.items()})
     assert hits(call, query)[0]["path"] == f"j/{query}.md"
+
+
+def test_drafts_drawings_and_images_are_left_out(write: Write, call: Call) -> None:
+    encoded = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 60
+    drawing = "==\u26a0  Switch to EXCALIDRAW VIEW \u26a0==\n\n# Excalidraw Data\n\n## Text Elements\nStand ^a1B2c3\n\n"
+    drawing += "%%\n## Drawing\n```compressed-json\n"
+    write(
+        {
+            "notes/k/plan.md": "---\ndraft: true\n---\n# Plan\n\nBuy the orchard.\n",
+            "notes/k/stand.excalidraw.md": f"{drawing}{encoded}\n```\n%%\n",
+            "notes/k/photo.md": f"# Photo\n\n![A skep](data:image/png;base64,{encoded})\n",
+        }
+    )
+    output = call("init", "notes", "--yes")
+    assert "5 documents, 5 chunks" in output and "draft: true" in output and "Portuguese" not in output
+    assert hits(call, "orchard") == [] and hits(call, encoded[:40]) == []
+    assert [hit["text"].split() for hit in hits(call, "stand skep")] == [["Stand"], ["#", "Photo", "![A", "skep]()"]]
+
+
+@pytest.mark.parametrize(
+    "query", ["honey AND (extracted OR july)~2", "title:honey^3 +july -", "hon\u00adey \u200bextracted"]
+)
+def test_operators_and_invisible_signs_of_a_query_do_no_harm(write: Write, call: Call, query: str) -> None:
+    assert hits(call, query)[0]["path"] == "farm/honey.md"
+
+
+def test_notes_in_japanese_are_found(write: Write, call: Call) -> None:
+    write({"notes/l/蜜.md": "# 養蜂\n\n蜜蜂は花から蜜を集める。\n", "notes/l/冬.md": "# 冬\n\n冬は巣箱を開けない。\n"})
+    assert hits(call, "巣箱を開ける")[0]["path"] == "l/冬.md"
+
+
+def test_evaluate_names_ids_that_pandas_made_fractions() -> None:
+    run = pd.DataFrame({"qid": [1.0, 1.0, 2.0], "docno": ["hive", "wax", "wax"], "score": [2.0, 1.0, 1.0]})
+    with pytest.raises(ResultsError, match=r"it has 1\.0, 2\.0, the judgments 1, 2"):
+        ragbench.evaluate({"frame": run}, {"1": {"hive": 1}, "2": {"wax": 1}}, ["RR"])

@@ -74,6 +74,29 @@ def test_evaluate_warns_of_a_run_file_whose_scores_grow(tmp_path: Path, caplog: 
     assert summary.summary()["RR"].tolist() == [1.0]
 
 
+def test_evaluate_warns_of_a_run_file_whose_ranks_follow_distances(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "run.trec").write_text("q1 Q0 b 2 0.6 x\nq1 Q0 a 1 0.1 x\nq2 Q0 a 2 7e-1 x\nq2 Q0 b 1 2e-1 x\n")
+    with caplog.at_level(logging.WARNING):
+        ragbench.evaluate({"file": tmp_path / "run.trec"}, QRELS, ["RR"])
+    assert "in 2 of 2 queries the scores grow" in caplog.text
+
+
+def test_evaluate_warns_of_scores_that_are_all_equal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "run.trec").write_text("q1 Q0 a 1 1 x\nq1 Q0 b 2 1 x\nq2 Q0 b 1 1 x\n")
+    with caplog.at_level(logging.WARNING):
+        summary = ragbench.evaluate({"file": tmp_path / "run.trec"}, QRELS, ["RR"]).summary()
+    assert "in 1 of 1 queries all scores are equal" in caplog.text
+    assert summary["RR"].tolist() == [0.75]  # trec_eval places b before a
+
+
+def test_evaluate_takes_decomposed_ids_for_those_of_the_judgments(tmp_path: Path) -> None:
+    (tmp_path / "run.trec").write_text("q1 Q0 fa\u0308hre 1 2 x\nq1 Q0 b 2 1 x\n", encoding="utf-8")
+    runs = {"file": tmp_path / "run.trec", "pairs": {"q1": [("fa\u0308hre", 2.0), ("b", 1.0)]}}
+    assert ragbench.evaluate(runs, {"q1": {"f\u00e4hre": 1}}, ["RR"]).summary()["RR"].tolist() == [1.0, 1.0]
+
+
 def test_evaluate_reads_columns_of_distances() -> None:
     rows = [{"qid": q, "docno": d, "_distance": s} for q, hits in DISTANCES.items() for d, s in hits.items()]
     by_query = {q: [{"docno": d, "distance": s} for d, s in hits.items()] for q, hits in DISTANCES.items()}
