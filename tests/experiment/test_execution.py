@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -246,6 +247,19 @@ def test_dask_worker_with_a_full_disk_is_named_and_leaves_its_arms_to_others(
 
 def _limit_files(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def test_cluster_that_does_not_close_in_time_ends_no_run(caplog) -> None:
+    execution = pytest.importorskip("ragbench.extras.cluster.execution")
+
+    @contextmanager
+    def slow() -> Iterator[int]:
+        yield 1
+        raise TimeoutError
+
+    with execution._closing(slow()) as opened:
+        assert opened == 1
+    assert caplog.messages[0].startswith("the cluster did not close (TimeoutError (line ")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ def _cluster(spec: ExecutionSpec) -> Iterator[tuple[Any, bool]]:
             pass
         # TLS: otherwise other users of this machine could send it code.
         here = LocalCluster(spec.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", security=True)
-        with here as cluster, Client(cluster) as client:
+        with _closing(here) as cluster, _closing(Client(cluster)) as client:
             bokeh = "" if find_spec("bokeh") else ", which needs the package bokeh"
             _LOG.info(f"dashboard of the cluster: {client.dashboard_link}{bokeh}")
             yield client, True
@@ -93,9 +93,22 @@ def _cluster(spec: ExecutionSpec) -> Iterator[tuple[Any, bool]]:
             f"execution.address={spec.address} has no Dask scheduler with a worker ({error}): start them with "
             "`dask scheduler` and `dask worker ADDRESS`"
         ) from None
-    with client:
+    with _closing(client):
         _LOG.info(f"dashboard of the cluster: {client.dashboard_link}")
         yield client, False
+
+
+@contextmanager
+def _closing(opened: Any) -> Iterator[Any]:
+    """Close a cluster or its client at the end; that it does not close in time ends no run whose results are there."""
+    entered = ExitStack()
+    try:
+        yield entered.enter_context(opened)
+    finally:
+        try:
+            entered.close()
+        except FAILURES as error:
+            _LOG.warning(f"the cluster did not close ({failure(error)}); the results do not depend on it")
 
 
 def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
@@ -114,7 +127,13 @@ def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
         shared.url if (shared := arms[0].index.store.shared) else None,
     )
     here = worker.facts(agreed)
-    for address, there in client.run(worker.facts, agreed, on_error="ignore").items():
+    try:
+        described = client.run(worker.facts, agreed, on_error="ignore")
+    except OSError as error:
+        raise ConfigError(
+            f"the Dask cluster stopped answering ({failure(error)}): run the same command again"
+        ) from None
+    for address, there in described.items():
         if reason := worker.difference(address, there, here):
             raise ConfigError(reason)
     _LOG.info(f"computing with {counted(count, 'Dask worker')}; latency is measured on this machine")
