@@ -160,6 +160,26 @@ def test_lock_gate_needs_nothing_else_and_all_of_it(tmp_path: Path) -> None:
     assert "ragbench: this command needs the package rich: pip install ragbench" in other.stderr
 
 
+def test_lock_notes_measures_a_change_and_has_what_it_imports(tmp_path: Path) -> None:
+    """`gate --base` runs the measurements in processes of their own, so the run itself is called here."""
+    (tmp_path / "notes").mkdir()
+    for word in ("keys", "logs", "roles"):
+        (tmp_path / "notes" / f"{word}.md").write_text(f"# On {word}\n\nHow to use {word}.\n", encoding="utf-8")
+    rows = "".join(f"how to use {word},{word}.md\n" for word in ("keys", "logs", "roles"))
+    (tmp_path / "queries.csv").write_text(f"text,relevant\n{rows}", encoding="utf-8")
+    words = ["data=vault", "data.corpus=notes", "data.queries=queries.csv", "split=all", "exp=recommended"]
+    runs = [["run", *words, "latency.enabled=false", "tracking.enabled=false", "paths.results=results"]] * 2
+    done = subprocess.run(
+        call("notes", [*runs, ["gate", "@2", "@1", "--markdown", "gate.md"]]),
+        **{"cwd": tmp_path, "capture_output": True, "text": True, "check": False},
+    )
+    assert "both runs used the same documents" in done.stdout and (tmp_path / "gate.md").is_file(), (
+        done.stdout + done.stderr
+    )
+    others = {"lightgbm", "mlflow", "optuna", "scikit-learn", "jupyterlab", "plotly"}
+    assert not others & set(lock.locked("notes"))
+
+
 def call(what: str, commands: list[list[str]]) -> list[str]:
     """A call of Python that runs commands with only the distributions of a lock."""
     allowed = sorted([*lock.needed(what), "ragbench"])

