@@ -37,7 +37,8 @@ class Requirement:
     """A requirement of a seed: `seed` is its number and section, `says` the requirement in other words.
 
     `covers` are the numbers of requirements of the independent list (`AUDITED`) that it answers. `tests` are files of
-    tests. `differs` says why ragbench differs.
+    tests. `differs` says why ragbench differs; `measured` are the committed files that have its figures, or compute
+    them in a test, and the commands that print them.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Requirement:
     covers: tuple[int, ...] = ()
     tests: tuple[str, ...] = ()
     differs: str = ""
+    measured: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
@@ -99,7 +101,7 @@ def audited(requirements: Sequence[Requirement]) -> dict[str, list[str]]:
 
 def _state(rows: Sequence[Requirement]) -> str:
     differing = [row for row in rows if row.differs]
-    if not all(has_evidence(row.differs) for row in differing):
+    if not all(has_evidence(row) for row in differing):
         return "wrong"
     return "differs" if differing else "done" if rows else "missing"
 
@@ -124,14 +126,46 @@ def _by_seed(requirements: Sequence[Requirement]) -> str:
     )
 
 
-def has_evidence(differs: str) -> bool:
-    """Whether a reason has a figure, or quotes what contradicts the requirement.
+def has_evidence(row: Requirement) -> bool:
+    """Whether a reason quotes what contradicts the requirement, or has a figure that `measured` has or prints."""
+    if re.search(r'"[^"]+"', row.differs):
+        return True
+    given = figures(row.differs)
+    return bool(given) and bool(row.measured) and not untraced(row)
 
-    Names such as P1 are not figures, nor is a zero that counts nothing, such as `0 hits`.
+
+def untraced(row: Requirement) -> list[str]:
+    """The measured values of a reason that no file in `measured` has; a command there may print all.
+
+    Values are the numbers with a point, such as 0.681; without one, all figures are looked up, and one
+    must be found.
     """
-    nothing = r"\b0 (?:of|hits|errors)\b"
-    plain = re.sub(rf"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+|{nothing}", "", differs)
-    return bool(re.search(r"\d", plain) or re.search(r'"[^"]+"', plain))
+    files = [source for source in row.measured if not is_command(source)]
+    if len(files) < len(row.measured):
+        return []
+    texts = [(ROOT / source).read_text(encoding="utf-8") for source in files]
+    known = {figure for text in texts for figure in _numbers(text)}
+    given = figures(row.differs)
+    values = [figure for figure in given if "." in figure]
+    if values:
+        return [figure for figure in values if figure not in known]
+    return [] if known.intersection(given) else given
+
+
+def is_command(source: str) -> bool:
+    """Whether an entry of `measured` is a command, not a file."""
+    return source.startswith(("ragbench ", "python "))
+
+
+def figures(differs: str) -> list[str]:
+    """The numbers of a reason that count something: not zero, nor parts of names such as P1 or of `code`."""
+    return _numbers(re.sub(r"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+", "", differs))
+
+
+def _numbers(text: str) -> list[str]:
+    """The numbers of a text but zero, in one form: `1_536` and `1,536` as 1536, `0.681` as .681."""
+    numbers = (found.replace(",", "").replace("_", "") for found in re.findall(r"\d[\d,_]*(?:\.\d+)?|\.\d+", text))
+    return [re.sub(r"^0*(?=\.)", "", number) for number in numbers if float(number)]
 
 
 def _differences(requirements: Sequence[Requirement]) -> str:
@@ -151,10 +185,11 @@ def _requirement(row: Mapping[str, Any], section: Mapping[str, Any], path: Path)
         one = Requirement(
             section=section["section"],
             seed=section["seed"],
-            **{**row, **{name: tuple(row.get(name, ())) for name in ("covers", "tests")}},
+            **{**row, **{name: tuple(row.get(name, ())) for name in ("covers", "tests", "measured")}},
         )
     except TypeError as error:
-        raise ConfigError(f"{path}, row {row.get('id')}: {error}; a row has id, covers, says, tests, differs") from None
+        keys = "id, covers, says, tests, differs, measured"
+        raise ConfigError(f"{path}, row {row.get('id')}: {error}; a row has {keys}") from None
     if not one.differs and not one.tests:
         raise ConfigError(f"{path}, row {one.id}: name a test that shows it, or state why it differs")
     return one

@@ -100,15 +100,18 @@ def test_variables_of_librarian_stand_before_what_is_typed() -> None:
     assert from_environment(["exp=phase1"], environment) == ["exp=phase1"]
     with pytest.raises(ConfigError, check=naming("CHUNK_SIZE", "'many'")):
         from_environment(words, {"CHUNK_SIZE": "many"})
-    assert from_environment(words, {"EXTRACT_TAGS": "true"}) == words
-    with pytest.raises(ConfigError, check=naming("INFER_DOC_TYPE")):
-        from_environment(words, {"INFER_DOC_TYPE": "false"})
+    assert from_environment(words, {"EXTRACT_TAGS": "0"}) == ["index.metadata.tags=false", *words]
+    with pytest.raises(ConfigError, check=naming("INFER_DOC_TYPE", "'perhaps'")):
+        from_environment(words, {"INFER_DOC_TYPE": "perhaps"})
 
 
 def test_variables_of_librarian_shape_its_presets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNK_SIZE", "256")
     assert composition.compose(["+exp=librarian_rerank"]).index.chunker.chunk_size == 256
     assert "chunk_size" not in composition.compose([]).config["index"]["chunking"]
+    monkeypatch.setenv("INFER_DOC_TYPE", "False")
+    metadata = composition.compose(["+exp=librarian_rerank"]).index.metadata
+    assert (metadata.tags, metadata.infer_doc_type) == (True, False)
     monkeypatch.setenv("ENABLE_CHUNKING", "false")
     text = "## A\n\ntext\n\n## B\n\n" + "word " * 5000
     document, _ = parse_document("d", "d.md", text.encode(), 0.0)

@@ -19,6 +19,7 @@ from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.dense import DenseSpec
+from ragbench.index.filters import MetadataSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.spec import IndexSpec, VectorsSpec
 from ragbench.index.texts import PassageTemplate
@@ -62,6 +63,7 @@ class Settings:
             encoder=build(EncoderSpec, node["encoder"], "index.encoder"),
             passage=replace(passage, headings=passage.headings or bool(self.value("p2.headings"))),
             vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
+            metadata=build(MetadataSpec, node.get("metadata", {}), "index.metadata"),  # older runs have none
             sources=tuple(sorted((source, index) for source, index in indexes if index is not None)),
         )
 

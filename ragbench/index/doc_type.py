@@ -74,9 +74,13 @@ def _infer_doc_type(path: str, text: str, title: str = "") -> str:
     return "architecture" if "architecture" in text[:_HEAD].lower() else "documentation"
 
 
-def doc_type(path: str, text: str, metadata: Metadata, title: str = "") -> str:
-    """The type that the frontmatter declares (`category`, `type`) if `_DECLARED` has it, else the inferred type."""
-    return _DECLARED.get(metadata.category.lower().strip()) or _infer_doc_type(path, text, title)
+def doc_type(path: str, text: str, metadata: Metadata, title: str = "", infer: bool = True) -> str:
+    """The type that the frontmatter declares (`category`, `type`) if `_DECLARED` has it, else the inferred type.
+
+    Empty where the type is not declared and not to `infer`.
+    """
+    declared = _DECLARED.get(metadata.category.lower().strip(), "")
+    return declared or (_infer_doc_type(path, text, title) if infer else "")
 
 
 def product_of(docno: str) -> str:

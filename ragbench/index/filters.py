@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from posixpath import splitext
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.bounds import Validated
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import section
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import DocumentMetadata
 from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage, values_of
@@ -24,12 +27,28 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@section("index.metadata")
+@dataclass(frozen=True)
+class MetadataSpec(Validated):
+    """The metadata of documents that a search filters by and shows. Seed 004, feature 3."""
+
+    tags: bool = True  # false: documents have no tags
+    infer_doc_type: bool = True  # false: only documents that declare a type have one
+
+
 class Facets:
     """The properties that documents can be filtered by, read from the chunk table once."""
 
-    def __init__(self, table: ChunkTable, modified: NDArray[np.float64], chunk_method: str = "") -> None:
+    def __init__(
+        self,
+        table: ChunkTable,
+        modified: NDArray[np.float64],
+        chunk_method: str = "",
+        spec: MetadataSpec | None = None,
+    ) -> None:
         """`modified` holds seconds since the epoch of every document, shape (n_documents,)."""
         self._chunk_method = chunk_method
+        self._spec = spec or MetadataSpec()
         self._table = table
         self._modified = modified
         self._values = cache(self._new_values)
@@ -106,7 +125,7 @@ class Facets:
         return DocumentMetadata(
             last_modified=modified.isoformat(),
             file_size=int(self._sizes[document]),
-            tags=tuple(self._table.document_value("tags", document)),
+            tags=tuple(self._table.document_value("tags", document)) if self._spec.tags else (),
             doc_type=self._doc_type(document),
             product=product_of(self._table.docnos[document]),
             component=component_of(self._table.docnos[document]),
@@ -116,7 +135,7 @@ class Facets:
 
     def _doc_type(self, document: int) -> str:
         path, text, title = (self._table.document_value(name, document) for name in ("path", "text", "title"))
-        return doc_type(path, text, self._frontmatter(document), title)
+        return doc_type(path, text, self._frontmatter(document), title, infer=self._spec.infer_doc_type)
 
     def _frontmatter(self, document: int) -> Metadata:
         return read_metadata(self._table.frontmatter_of(document))
@@ -133,7 +152,7 @@ class Facets:
     def _tags(self) -> Sequence[frozenset[str]]:
         """The tags of every document, and for `a/b` also `a`."""
         return [
-            frozenset(above for tag in tags for above in tag_lineage(tag))
+            frozenset(above for tag in tags for above in tag_lineage(tag) if self._spec.tags)
             for tags in self._table.document_column("tags")
         ]
 
@@ -155,6 +174,8 @@ def _modified(index: Index) -> NDArray[np.float64]:
 FACETS = Part(
     "facets",
     fingerprint=lambda index: index.collection,
-    open=lambda index: Facets(index.chunks, index.modified, getattr(index.spec.chunker, "method", "")),
+    open=lambda index: Facets(
+        index.chunks, index.modified, getattr(index.spec.chunker, "method", ""), index.spec.metadata
+    ),
 )
 MODIFIED = Part("modified", fingerprint=lambda index: index.collection, open=_modified)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ragbench.base.errors import ConfigError
 from ragbench.index.chunking import Chunker, HeaderChunker
 from ragbench.index.dense import DenseSpec
+from ragbench.index.filters import MetadataSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
@@ -24,7 +25,7 @@ class VectorsSpec:
 
 @dataclass(frozen=True)
 class IndexSpec:
-    """The settings of an index: chunking, the analysis of words, the texts that are embedded, and the model.
+    """The settings of an index: chunking, the analysis of words, the texts that are embedded, the model, and metadata.
 
     `sources` are further sources by name, each with its own settings.
     """
@@ -35,6 +36,7 @@ class IndexSpec:
     encoder: EncoderSpec = field(default_factory=EncoderSpec)
     passage: PassageTemplate = field(default_factory=PassageTemplate)
     vocabulary: VocabularySpec = field(default_factory=VocabularySpec)
+    metadata: MetadataSpec = field(default_factory=MetadataSpec)
     sources: tuple[tuple[str, LexicalSpec | VectorsSpec], ...] = ()
 
     def words(self, source: str) -> LexicalSpec:

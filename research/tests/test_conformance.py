@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from ragbench.base.errors import ConfigError
-from research.conformance import AUDITED, FILE, Requirement, audited, has_evidence, read
+from ragbench.config import composition
+from ragbench.config.overrides import named_arms
+from research.conformance import AUDITED, FILE, Requirement, audited, has_evidence, is_command, read, untraced
+from tests.docs.pages import compose, parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = read()
@@ -23,22 +27,41 @@ def test_conformance_rows_name_existing_files_of_tests() -> None:
 def test_conformance_difference_is_measured_or_quoted() -> None:
     ids_of_tests = [row.id for row in ROWS if re.search(r"\.py\b|::test_|tests/", f"{row.says} {row.differs}")]
     assert ids_of_tests == [], "ids of tests belong to `tests`"
-    bare = [row.id for row in ROWS if row.differs and not has_evidence(row.differs)]
-    assert bare == [], "give a figure, or quote what contradicts it"
+    bare = [row.id for row in ROWS if row.differs and not has_evidence(row)]
+    assert bare == [], "quote what contradicts it, or give a figure and name in `measured` what has or prints it"
+    untraceable = {row.id: untraced(row) for row in ROWS if row.measured and untraced(row)}
+    assert untraceable == {}, "these figures are in no file of `measured`"
+
+
+def test_conformance_commands_with_figures_are_accepted() -> None:
+    commands = [source for row in ROWS for source in row.measured if is_command(source)]
+    assert commands
+    for command in commands:
+        program, *words = shlex.split(command)
+        assert program == "ragbench"
+        compose(words)
+        if arms := vars(parsed(words)).get("arm"):
+            composition.arms(named_arms(arms), parsed(words).overrides)
 
 
 @pytest.mark.parametrize(
-    ("differs", "expected"),
+    ("differs", "measured", "expected"),
     [
-        ("Slower by 12 ms.", True),
-        ('The seed says "both".', True),
-        ("Not in P6 at nDCG@10 by `k=60`.", False),
-        ("It changes 0 hits, and 0 of the others.", False),
-        ("", False),
+        ("nDCG@10 is 0.807.", ["docs/research/reference.md"], True),
+        ("nDCG@10 is 0.807 and 0.8071.", ["docs/research/reference.md"], False),  # of no file
+        ("nDCG@10 is 0.8071.", ["docs/research/reference.md", "ragbench run"], True),
+        ("Slower by 12 ms.", [], False),
+        ("Slower by 12 ms.", ["ragbench run"], True),
+        ('The seed says "both".', [], True),
+        ("Not in P6 at nDCG@10 by `k=60`.", ["ragbench run"], False),
+        ("It changes 0 hits, 0 of the files, 0.0 of them.", ["ragbench run"], False),
+        ("", ["ragbench run"], False),
     ],
 )
-def test_conformance_reason_has_a_figure_or_a_quotation(differs: str, expected: bool) -> None:
-    assert has_evidence(differs) == expected
+def test_conformance_reason_has_a_traced_figure_or_a_quotation(
+    differs: str, measured: list[str], expected: bool
+) -> None:
+    assert has_evidence(Requirement("a", "s", "000", "x", differs=differs, measured=tuple(measured))) == expected
 
 
 def test_conformance_has_the_top_level_of_the_task() -> None:
@@ -58,7 +81,7 @@ def test_conformance_meets_the_independent_list() -> None:
 def test_requirement_has_the_state_of_its_rows() -> None:
     rows = [
         Requirement("a", "s", "000", "x", (1, 2)),
-        Requirement("b", "s", "000", "x", (2, 4), differs="By 12 ms."),
+        Requirement("b", "s", "000", "x", (2, 4), differs="By 12 ms.", measured=("ragbench run",)),
         Requirement("c", "s", "000", "x", (3,), differs="Because it is better."),
     ]
     assert audited(rows)["000"][:5] == ["done", "differs", "wrong", "differs", "missing"]

@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.types import Chunk, Document, DocumentMetadata, Filters, Section
 from ragbench.index.chunks import ChunkTable, build_chunks
-from ragbench.index.filters import Facets
+from ragbench.index.filters import Facets, MetadataSpec
 
 
 def document(docno: str, frontmatter: dict[str, Any], tags: tuple[str, ...] = ()) -> Document:
@@ -55,7 +55,20 @@ def librarian(tmp_path: Path) -> Facets:
 
     def made(docno: str, size: int, levels: tuple[int, ...], **frontmatter: Any) -> Document:
         sections = tuple(Section(n, level, ("h",) * level, f"h{n}", 0, 1) for n, level in enumerate(levels))
-        return Document(docno, f"{docno}.md", docno, "text", frontmatter, sections, (), (), (), 0.0, size, docno)
+        return Document(
+            docno,
+            f"{docno}.md",
+            docno,
+            "text",
+            frontmatter,
+            sections,
+            (),
+            (),
+            tuple(frontmatter.get("tags", ())),
+            0.0,
+            size,
+            docno,
+        )
 
     documents = [
         made("p/c/guide", 5, (0, 2)),
@@ -90,6 +103,17 @@ def librarian(tmp_path: Path) -> Facets:
 )
 def test_facets_have_conditions_of_librarian(librarian: Facets, filters: Filters, passing: list[int]) -> None:
     assert np.flatnonzero(librarian.passing(filters)).tolist() == passing
+
+
+def test_facets_without_tags_and_inferred_types(librarian: Facets) -> None:
+    assert librarian.passing(Filters(tags=("x",))).tolist() == [False, False, True]
+    off = Facets(librarian._table, librarian._modified, spec=MetadataSpec(tags=False, infer_doc_type=False))
+    assert not off.passing(Filters(tags=("x",))).any() and not off.passing(Filters(doc_type="guide")).any()
+    assert off.passing(Filters(doc_type="reference")).tolist() == [False, False, True]  # it declares its type
+    assert [(off.metadata_of(row).tags, off.metadata_of(row).doc_type) for row in (0, 2)] == [
+        ((), ""),
+        ((), "reference"),
+    ]
 
 
 def test_facets_know_levels_of_headings(librarian: Facets) -> None:
