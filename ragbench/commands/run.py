@@ -137,8 +137,8 @@ def _print_places(results: Results, dashboard: bool) -> None:
     if (results.folder / html.FILE).is_file():
         print(f"report in {console.short_path(results.folder / html.FILE)}")
     console.print_text(results.whereabouts)
-    if results.next_reason:
-        console.print_text(results.next_reason)
+    for line in results.next_reason.splitlines():
+        console.print_text(line)
     console.next_command(results.next_command)
     if dashboard and results.tracking_run:
         console.next_command(results.dashboard)

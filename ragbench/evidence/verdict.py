@@ -30,6 +30,8 @@ QUALITY: Mapping[str, str] = {
 }
 UNPROVEN = "Not adopted: "
 """Begins the sentence on a significant gain at one level while the other may lose."""
+POOL_THEM = "pool and judge them"
+"""What to do if the sign of an effect depends on unjudged hits."""
 LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown", "off": "not judged"}
 """The axes in words, as `QUALITY`."""
 
@@ -103,7 +105,7 @@ class LevelComparison:
         if not self.sign_is_robust:
             return (
                 f"{numbers}: inconclusive, because the effect is {self.useful:+.3f} if unjudged results are imputed at "
-                "the relevance of judged ones; pool and judge them"
+                f"the relevance of judged ones; {POOL_THEM}"
             )
         if quality == "equivalent":
             return f"{numbers}: equivalent (the effect is smaller than {smallest_effect:g})"

@@ -12,6 +12,7 @@ from ragbench.evaluation import diagnosis
 from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
 from ragbench.evidence import table
 from ragbench.evidence.policy import Policy
+from ragbench.evidence.verdict import POOL_THEM
 from ragbench.results import verdicts
 from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, TOP
 from ragbench.results.top_hits import COLUMNS as TOP_COLUMNS
@@ -69,6 +70,11 @@ def losses(results: Measurements) -> pd.DataFrame:
 def effects(results: Measurements) -> pd.DataFrame:
     """The verdicts that the run wrote: on the factors of an ablation, else on every arm against the first."""
     return verdicts.read(results)
+
+
+def lacks_judgments(results: Measurements) -> bool:
+    """Whether an effect is open because its sign depends on results without a judgment."""
+    return bool(effects(results)["reason"].str.contains(POOL_THEM, regex=False).any())
 
 
 def by_kind(results: Measurements, of: Literal["type", "area"] = "type") -> pd.DataFrame:

@@ -96,7 +96,7 @@ class Results(Measurements):
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 
         If an arm is better and only its latency is unknown, it is measured again first, once. Without a judgment,
-        judging comes first.
+        judging comes first. If queries leave an arm open, their power comes first, or what the arms lose.
         """
         if not self.judged:
             return "data pool"
@@ -119,17 +119,32 @@ class Results(Measurements):
             return explain
         if not len(chosen) and self._faster:
             return f"export {shlex.quote(f'@1/{self._faster}')} --out bundle --force"
-        new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())
+        if not len(chosen) and self._open:
+            wanted = "data pool" if evidence.lacks_judgments(self) else "data power"
+            return wanted if wanted.replace(" ", ".") in registry.entries("command") else explain
         force = "" if len(adopted) or not len(better) else " --force"
-        return f"export {shlex.quote(f'@1/{arm}')} --out {new}{force}"
+        return self._export(arm) + force
+
+    def _export(self, arm: str) -> str:
+        new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())
+        return f"export {shlex.quote(f'@1/{arm}')} --out {new}"
+
+    @property
+    def _open(self) -> bool:
+        """Whether the queries leave open if an arm is better than the first one."""
+        frame = self.verdicts
+        return bool(((frame["quality"] == "open") & frame["factor"].isin(self.arms)).any())
 
     @property
     def next_reason(self) -> str:
-        """A sentence on why `next_command` is recommended, where no verdict says it; empty otherwise."""
+        """Lines on why `next_command` is recommended, where no verdict says it; empty otherwise."""
         if len(self.arms) == 1 or not self.judged or (self.verdicts["quality"] == "better").any():
             return ""
         if not (faster := self._faster):
-            return ""
+            if not self._open or self.config(self.arms[0]).get("live"):
+                return ""
+            ways = "more queries, another measure (primary=) or the queries that lose (ragbench diagnose)"
+            return f"undecided: {ways} can tell\nto keep {self.arms[0]}: ragbench {self._export(self.arms[0])}"
         means, base = self._means, self.arms[0]
         scores = f"{means[faster]:.3f} against {means[base]:.3f}"
         times = f"{self.p95_ms(faster) or 0.0:.0f} against {self.p95_ms(base) or 0.0:.0f} ms"

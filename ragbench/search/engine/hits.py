@@ -90,7 +90,10 @@ def problems(states: Sequence[QueryState]) -> list[str]:
     sentences = []
     if outside:
         names = ", ".join(dict.fromkeys(outside[:3]))
-        sentences.append(f"{len(outside)} hits are in no document of the collection and count as not relevant: {names}")
+        hits = sum(len(state.hits_with_unmatched()) for state in states)
+        sentences.append(
+            f"{len(outside)} of {hits} hits are in no document of the collection and count as not relevant: {names}"
+        )
     if repeated:
         sentences.append(f"{REPEATED} ({len(repeated)} queries, such as {repeated[0]})")
     return sentences

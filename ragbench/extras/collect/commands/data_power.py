@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from itertools import combinations
 
 from ragbench.base import console
@@ -33,23 +34,36 @@ def main(arguments: argparse.Namespace) -> int:
     measured = measurements.load(source)
     splits = sorted(measured.per_query["split"].unique())
     values = {(arm, split): measured.values(arm, PRIMARY, split) for arm in measured.arms for split in splits}
-    rows = []
+    rows: list[tuple[str, str, str, int, float, float]] = []
+    queries: list[int | None] = []
     for arm, second in combinations(measured.arms, 2):
         for split in splits:
             difference = values[arm, split] - values[second, split]
             sd = float(difference.std(ddof=1))
             detectable = minimum_detectable_effect(sd, len(difference)) if sd > 0 else float("nan")
+            effect = abs(float(difference.mean()))
+            needed = math.ceil(len(difference) * (detectable / effect) ** 2) if effect and sd > 0 else None
             rows.append((split, arm, second, len(difference), sd, detectable))
+            queries.append(needed)
     table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
+    table["queries for the effect"] = pd.Series(queries, dtype=object)
     if arguments.json:
         console.print_json(table)
         return 0
-    table.columns = ["split", "arm", "compared with", "queries", "SD of differences", f"MDE in {PRIMARY}"]
+    table.columns = [
+        "split",
+        "arm",
+        "compared with",
+        "queries",
+        "SD of differences",
+        f"MDE in {PRIMARY}",
+        "queries to show the effect",
+    ]
     if not rows:
         print("a run of one arm has no differences: run two, such as ragbench run -m exp=baseline,recommended")
         return 0
     console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
     if table[f"MDE in {PRIMARY}"].isna().any():
         print("without an MDE, no query differs between the two arms: compare arms whose results differ")
-    print("half of an MDE needs four times as many queries")
+    print("half of an MDE needs four times as many queries; the last column is for the effect that the run found")
     return 0

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from ragbench.base.bounds import Count, Name, Natural
+from ragbench.base.bounds import Count, Name, Natural, Share
 from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.options import option
@@ -34,11 +34,13 @@ class ExternalSearch(Stage, ABC):
     """Base of all arms whose hits another system finds, each of which names a document or has a text.
 
     `depth`: hits that are requested and kept. `prefix` is removed from the paths of addresses (`docs` in
-    `https://example.org/docs/keys`).
+    `https://example.org/docs/keys`). If a larger share of the first ten hits than `max_unmatched` is in no document of
+    the collection, the arm fails, because its score would be that of the names.
     """
 
     depth: Count = 10  # hits to request
     prefix: str = ""  # removed from URL paths: docs in https://example.org/docs/keys
+    max_unmatched: Share = 0.5  # share of hits outside the collection above which the arm fails; 1 accepts them
 
     replaces: ClassVar[tuple[str, ...]] = ("*",)
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
@@ -82,14 +84,19 @@ class ExternalSearch(Stage, ABC):
     def _placed(
         self, states: Sequence[QueryState], hits_of_states: Sequence[Sequence[LiveHit]], places: HitMatcher
     ) -> list[QueryState]:
-        """The states with their hits. Raises LiveError if none of several queries has a hit in the collection."""
+        """The states with their hits. Raises LiveError if too few hits of several queries are in the collection."""
         states_after = [_place_hits(state, hits, places) for state, hits in zip(states, hits_of_states, strict=True)]
-        hits = [hit for hits_of_query in hits_of_states for hit in hits_of_query]
-        if len(states) > 1 and hits and not any(len(state.fused or ()) for state in states_after):
-            theirs, ours = ", ".join(hit.document or hit.text[:40] for hit in hits[:2]), ", ".join(places.docnos[:2])
+        asked = sum(min(len(hits), _FIRST) for hits in hits_of_states)
+        strangers = [name[:80] for state in states_after for _, name in state.unmatched]
+        unmatched = sum(_unmatched(state) for state in states_after)
+        if len(states) > 1 and unmatched and (unmatched == asked or unmatched > self.max_unmatched * asked):
+            theirs, ours = (", ".join(names[:2]) for names in (strangers, places.docnos))
+            none = unmatched == asked
+            share = "no document" if none else f"{unmatched} of {asked} hits outside"
+            accept = "" if none else "; live.max_unmatched=1 accepts them as not relevant"
             raise LiveError(
-                f"{self.name} returned no document of the collection: it names {theirs}, the collection {ours}; "
-                f"{self.remedy}"
+                f"{self.name} returned {share} of the collection: it names {theirs}, the collection {ours}; "
+                f"{self.remedy}{accept}"
             )
         return states_after
 
@@ -247,10 +254,16 @@ def _place_hits(state: QueryState, hits: Sequence[LiveHit], places: HitMatcher) 
     return replace(state.with_ranking(_SOURCE, ranking), fused=ranking, unmatched=tuple(unmatched))
 
 
+def _unmatched(state: QueryState) -> int:
+    """How many of the first ten hits are in no document of the collection."""
+    return sum(place + number < _FIRST for number, (place, _) in enumerate(state.unmatched))
+
+
 @lru_cache(maxsize=4)
 def _places(table: ChunkTable, prefix: str) -> HitMatcher:
     return HitMatcher(table, prefix)
 
 
 _FITTING: set[tuple[str, int]] = set()  # searches, and the places that know one of their documents
+_FIRST = 10  # hits of a query that count
 _NAME = 200  # characters of the name of a hit that was not placed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,13 @@ def test_data_power_says_what_the_table_means(
     printed = capsys.readouterr().out
     assert said in printed
     assert ("no query differs" in printed) == ("same" in arms) and ("MDE in" in printed) == (len(arms) == 2)
+
+
+def test_data_power_counts_queries_for_the_effect_found(
+    write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {"one": [0.1, 0.5, 0.9, 0.3], "other": [0.2, 0.5, 0.7, 0.6]}
+    assert main(["data", "power", str(write_results(tmp_path / "run", values)), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    effect = 0.05  # the mean of 0.1, 0, -0.2 and 0.3
+    assert row["queries for the effect"] == math.ceil(4 * (row["detectable nDCG@10"] / effect) ** 2)

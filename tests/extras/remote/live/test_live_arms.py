@@ -138,14 +138,14 @@ def test_program_and_mcp_server_are_arms(arm) -> None:
     mcp = f"live.program=['{sys.executable}','{Path(__file__).parent / 'mcp_server.py'}']"
     both = measured(
         arm("script", "live=command", program, "latency.enabled=false", *FAST),
-        arm("agent", "live=mcp", mcp, "live.hits=notes", "live.document=file", *FAST),
+        arm("agent", "live=mcp", mcp, "live.hits=notes", "live.document=file", "live.max_unmatched=1", *FAST),
     )
     assert set(map(tuple, documents_by_query(both, "script").values())) == {("metrics",)}
     assert {names[0] for names in documents_by_query(both, "agent").values()} == {"?guides/schedules.md"}
 
 
 def test_mcp_server_at_an_address_is_an_arm(arm, mcp_address: str) -> None:
-    fields = ("live.hits=notes", "live.document=file", "latency.enabled=false")
+    fields = ("live.hits=notes", "live.document=file", "live.max_unmatched=1", "latency.enabled=false")
     results_ = measured(arm("agent", "live=mcp", f"live.url={mcp_address}", *fields, *FAST))
     assert {names[0] for names in documents_by_query(results_, "agent").values()} == {"?guides/schedules.md"}
     assert len(documents_by_query(results_, "agent")) == len(QUESTIONS)

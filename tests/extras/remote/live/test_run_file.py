@@ -21,6 +21,7 @@ from ragbench.results import verdicts
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
 from ragbench.workbench import Results
+from tests.naming import naming
 
 MEASURES = ("nDCG@10", "RR", "R@10", "P@5", "AP")
 
@@ -92,6 +93,26 @@ def test_ties_gaps_and_strangers_count_as_in_compare(
     assert values["t3"] == 0
     assert 0 < max(values.values()) < 1
     assert set(results.values("theirs", "Unplaced@10").drop("t3")) == {0.1}
+
+
+def test_run_file_mostly_outside_the_collection_fails(
+    arm, ours: Measurements, benchmark_small: Benchmark, tmp_path: Path
+) -> None:
+    """Six of ten hits outside are refused, five are not, and a key accepts all but a run without any document."""
+
+    def theirs_with(strangers: int, *words: str) -> Measurements:
+        lines = []
+        for qid, hits in read_run(ours.arm_path("ours") / "run.trec").items():
+            names = [f"elsewhere-{n}" for n in range(strangers)] + [name for name, _ in hits[: 10 - strangers]]
+            lines += [f"{qid} Q0 {name} {rank} {20 - rank} x" for rank, name in enumerate(names, start=1)]
+        (tmp_path / "theirs.trec").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        theirs = arm("theirs", "live=trec", f"live.path={tmp_path / 'theirs.trec'}", *words)
+        return measured(benchmark_small, theirs)
+
+    assert theirs_with(3).values("theirs", "Unplaced@10").max() == 0.3
+    with pytest.raises(LiveError, check=naming("hits outside of the collection", "elsewhere-0", "max_unmatched=1")):
+        theirs_with(8)
+    assert theirs_with(8, "live.max_unmatched=1").values("theirs", "Unplaced@10").max() == 0.8
 
 
 def test_changed_run_file_is_another_arm(tmp_path: Path) -> None:
