@@ -8,6 +8,7 @@ histories of some documentation sites and measured on others (`research/label_re
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,6 +29,7 @@ Outcome = Literal["stands", "edited", "rewritten", "moved", "merged", "split", "
 _RUN = 4  # words of a run
 _COMMON = 12  # documents from which a run of words is boilerplate
 _LOST = "no document has its text"
+_LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")  # a folder of one language
 _SHORT = 8  # runs, with fewer of which a text cannot be told from others
 
 
@@ -195,6 +197,7 @@ class LabelFollower:
         share, named = shares[best], self._likeness(old, best)
         second = max((shares[name] + self._likeness(old, name) for name in others), default=0.0)
         clear = share >= (limits.named if named else limits.found) and share + named - second >= limits.lead
+        clear = clear and not _changes_language(docno, best)
         reason = f"{share:.0%} of its text is in {best}"
         if clear:
             return Followed(docno, self._kind(docno, best), (best,), share, reason)
@@ -317,6 +320,12 @@ def _kept(old: str, new: str) -> float:
 def _file_name(docno: str) -> str:
     """The last part of a docno that names a page: the folder of an index page."""
     return address(f"{docno}.md").rpartition("/")[2]
+
+
+def _changes_language(old: str, new: str) -> bool:
+    """Whether two docnos are in folders of different languages (`de/keys`, `en/keys`), which may hold equal text."""
+    languages = [{part for part in docno.split("/")[:-1] if _LANGUAGE.fullmatch(part)} for docno in (old, new)]
+    return all(languages) and languages[0].isdisjoint(languages[1])
 
 
 def _heading(section: str) -> str:

@@ -117,6 +117,14 @@ def test_follow_doubts_two_equal_copies() -> None:
     assert LabelFollower(earlier(page("start", LOGS)), copies).follow("start").doubtful
 
 
+@pytest.mark.parametrize(
+    ("new", "doubtful"), [("de/guide/keys", False), ("en/guide/keys", True), ("guide/keys", False)]
+)
+def test_follow_doubts_a_page_in_the_folder_of_another_language(new: str, doubtful: bool) -> None:
+    followed = LabelFollower(earlier(page("de/keys", KEYS)), [page(new, KEYS)]).follow("de/keys")
+    assert (followed.targets, followed.doubtful) == ((new,), doubtful)
+
+
 def test_follow_sections_by_name_and_by_text() -> None:
     old = page("keys", f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Create\n\n{LOGS}\n\n## Drop\n\n{ROLES}")
     new = page("guide/keys", f"# Keys\n\n## Rotate\n\n{KEYS}\n\n## Make a key\n\n{LOGS}")
