@@ -30,10 +30,11 @@ from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample
 from ragbench.extras.fit.training import Numbers, Values
 from research import candidate_features, ltr_multi
-from research.candidate_features import Site
+from research.candidate_features import SOURCES, Site
 from research.ltr_multi import SPEC, Collection, Part
 
 QUESTIONS = "questions"
+_AGREEING = "margins/agreeing"
 _CONFIDENCE = 0.95
 _SEED = 13
 _DRAWS = 10_000
@@ -46,7 +47,8 @@ class Trial:
 
     `groups` of `candidate_features` are read as well; a name with `/` is a single feature with its relative forms.
     `without` are prefixes of features that are not read. `parameters` are those of LightGBM, `rising` features whose
-    value may only raise the score, `hidden` is the share of the weight of copies with links hidden, in training.
+    value may only raise the score, `hidden` is the share of the weight of copies with links hidden, in training, and
+    `agreed` the weight of the trees for questions of which all retrievers put the same page first.
     """
 
     groups: tuple[str, ...] = ()
@@ -54,6 +56,7 @@ class Trial:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rising: tuple[str, ...] = ()
     hidden: float = 0.0
+    agreed: float = 1.0
     rounds: int = SPEC.rounds
     models: int = ltr_multi.MODELS
     prior: float = SPEC.prior
@@ -78,11 +81,18 @@ TRIALS = {
     ),
     "half of training with links hidden": Trial(hidden=0.5),
     "+ all, half of training with links hidden": Trial(tuple(candidate_features.ABOUT), hidden=0.5),
+    "trees halved where retrievers agree": Trial(agreed=0.5),
+    "no trees where retrievers agree": Trial(agreed=0.0),
     "8 models": Trial(models=8),
     "160 rounds": Trial(rounds=160),
     "40 rounds": Trial(rounds=40),
     "prior 2": Trial(prior=2.0),
     "prior 5": Trial(prior=5.0),
+    # Chosen after the results of the others on eleven sites.
+    **{f"+ votes/{name}": Trial((f"votes/{name}",)) for name in ("folder", "lead", "page", "top")},
+    "+ votes and cosines": Trial(("votes", "cosines")),
+    "+ votes, cosines and passage": Trial(("votes", "cosines", "passage")),
+    "+ votes, 8 models": Trial(("votes",), models=8),
 }
 
 
@@ -125,6 +135,14 @@ class Questions:
     def asked(self) -> np.ndarray:
         """Whether each query is a question of a user."""
         return self.by_query("kind") == QUESTIONS
+
+    @cached_property
+    def agreed(self) -> np.ndarray:
+        """Whether all retrievers of each query put the same page first."""
+        sample = self.sample
+        if _AGREEING not in sample.features:
+            return np.zeros(len(sample), dtype=bool)
+        return np.array([rows[0, sample.features.index(_AGREEING)] == len(SOURCES) - 2 for rows in sample.rows])
 
     @cached_property
     def without_link(self) -> np.ndarray:
@@ -190,7 +208,8 @@ def run(questions: Questions, trial: Trial) -> Outcome:
             scores = np.mean([booster.predict(rows, num_threads=1) for booster in boosters], axis=0)
             ends = np.cumsum([len(rows_of[i]) for i in held])[:-1]
             for i, of_query in zip(held, np.split(scores, ends), strict=True):
-                out[i] = sample.value(i, trial.prior * sample.norms[i] + of_query)
+                weight = trial.agreed if questions.agreed[i] else 1.0
+                out[i] = sample.value(i, trial.prior * sample.norms[i] + weight * of_query)
     return Outcome(values, hidden)
 
 

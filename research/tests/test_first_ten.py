@@ -101,6 +101,19 @@ def test_first_ten_hides_links_of_new_features() -> None:
     assert not any((rows[:, 2] == 0.5).all() for rows in asked.sample.rows)
 
 
+def test_first_ten_weighs_trees_where_retrievers_agree() -> None:
+    asked = questions(*"abc")
+    names = ("fused.norm", "section/told", "margins/agreeing")
+    parts = [replace(part, sample=replace(part.sample, features=names)) for part in asked.parts]
+    for rows in (rows for part in parts for rows in part.sample.rows[:10]):
+        rows[:, 2] = 2  # of three retrievers, two agree with the first
+    asked = replace(asked, parts=tuple(parts))
+    without, control = (first_ten.run(asked, Trial(("section",), agreed=agreed, **QUICK)) for agreed in (0.0, 1.0))
+    assert asked.agreed.sum() == 30
+    assert without.values[asked.agreed].tolist() == asked.sample.fused[asked.agreed].tolist()
+    assert without.values[~asked.agreed].tolist() == control.values[~asked.agreed].tolist()
+
+
 def test_first_ten_chooses_a_trial_by_the_other_sites() -> None:
     asked = questions(*"abc")
     by_site = {"even": (0.5, 0.5, 0.5), "odd": (1.0, 0.0, 0.0)}  # `odd` is chosen on b and c alone, by a
