@@ -304,6 +304,7 @@ def sheet(questions: Questions, outcomes: Mapping[str, Outcome]) -> str:
         )
     asked, alone, fused = questions.asked, questions.without_link, questions.sample.fused
     starts = [("without ranker", fused, fused), (CONTROL, control.values, control.hidden)]
+    gains = [(control.values - fused, asked), (control.hidden - fused, asked), (control.values - fused, alone)]
     mean, low, high = change(questions, by_other_sites(questions, {CONTROL: control, **trials}) - control.values, asked)
     return "\n".join(
         [
@@ -315,6 +316,7 @@ def sheet(questions: Questions, outcomes: Mapping[str, Outcome]) -> str:
                 f"| {name} | {of[asked].mean():.3f} | {hidden[asked].mean():.3f} | {of[alone].mean():.3f} |"
                 for name, of, hidden in starts
             ),
+            f"| gain of {CONTROL} | " + " | ".join(with_interval(*change(questions, *of), 4) for of in gains) + " |",
             "",
             markdown(pd.DataFrame(rows)),
             "",
