@@ -83,7 +83,7 @@ def test_trend_reads_runs_from_the_store(write_results, reseal, tmp_path: Path, 
     monkeypatch.chdir(tmp_path)
     words = [f"paths.results={tmp_path}"]
     assert cli.main(["track", "trend", *words]) == 2
-    assert "there is no MLflow store" in capsys.readouterr().err
+    assert "does not exist: ragbench track --all" in capsys.readouterr().err
     target = tracking.target_of(composition.compose(words))
     for number, lost in enumerate((0.0, 0.06, 0.06, 0.06)):
         values = {"ours": list(BASE - lost), **({"other": list(BASE)} if number == 0 else {})}

@@ -11,7 +11,7 @@ class GitError(Exception):
 
 
 class GitMissing(GitError):
-    """There is no git."""
+    """The program git is not installed."""
 
 
 def git(folder: Path, *arguments: str, given: bytes = b"", limit_s: float | None = None) -> bytes:

@@ -15,7 +15,7 @@ from ragbench.tracking.write import FACTS, PARENT, PER_QUERY
 def nights(target: Target, arm: str | None = None) -> tuple[str, list[Night]]:
     """The arm and its runs in any order; `arm` may be omitted where the store has one. Raises TrackingError."""
     if target.database is not None and not target.database.exists():
-        raise TrackingError(f"there is no MLflow store {redacted(target.uri)}: ragbench track --all writes one")
+        raise TrackingError(f"MLflow store {redacted(target.uri)} does not exist: ragbench track --all writes it")
     with open_store(target) as into:
         runs = into.mlflow.search_runs(
             [into.experiment], "tags.`ragbench.kind` = 'arm'", output_format="list", max_results=50_000
