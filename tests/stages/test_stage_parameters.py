@@ -89,7 +89,6 @@ REFUSED: list[tuple[type, str, dict[str, Any]]] = [
     (Fuse, "k", {"k": -1.0}),
     (Fuse, "weights.dense", {"weights": {"dense": -0.5}}),
     (Fuse, "method", {"method": "borda"}),
-    (Fuse, "norms.dense", {"norms": {"dense": "rank"}}),
     (GuaranteeNotes, "limit", {"limit": 0}),
     (GuaranteeNotes, "after", {"after": "soon"}),
     (GuaranteeNotes, "after", BEFORE_AFTER),

@@ -11,6 +11,7 @@ import pytest
 
 from ragbench.commands import cli
 from ragbench.config import project
+from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.reader import read_vault
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
@@ -133,8 +134,8 @@ def test_init_refuses_unusable_queries_before_writing(table, reason: str, init) 
 def test_init_reads_text_files_without_markdown(init, notes: Path) -> None:
     (notes / "more.txt").write_text("Lamps are lit at dusk.", encoding="utf-8")
     _, out, _ = init()
-    globs = '["**/*.md", "**/*.markdown", "**/*.mdx", "**/*.canvas", "**/*.txt"]'
-    assert f"files not read: 1 .txt; to read them, add data.include: {globs} to ragbench.yaml" in out
+    globs = ", ".join(f'"{glob}"' for glob in (*MARKDOWN, "**/*.txt"))
+    assert f"files not read: 1 .txt; to read them, add data.include: [{globs}] to ragbench.yaml" in out
     for path in notes.rglob("*.md"):
         path.unlink()
     code, out, _ = init()
