@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
@@ -74,14 +74,24 @@ def _has(folder: Path, name: str) -> bool:
     return any((folder / suffix).is_file() for suffix in (name, f"{name}.gz"))
 
 
-def survey(
-    corpus: Path, queries: Path | None, qrels: Path | None, **reading: Any
-) -> tuple[list[str], Sequence[str], list[tuple[str, int]]]:
-    """Read a folder and optionally a table of queries: its contents and its warnings in sentences, and its languages.
+class Survey(NamedTuple):
+    """What data holds and what is wrong with it, in sentences.
 
-    `reading` holds `include`, `exclude`, `drafts` and `site` (see `load_vault`) where they are set. The languages are
-    those of at least 5% of the documents, each with its number of documents, the most frequent one first. Raises
-    CorpusError, and BenchmarkError with file and line.
+    `languages`: those of at least 5% of the documents, each with its number of documents, the most frequent one first.
+    `is_judged`: whether a query has an answer, if there are queries.
+    """
+
+    lines: list[str]
+    warnings: Sequence[str]
+    languages: Sequence[tuple[str, int]] = ()
+    is_judged: bool = True
+
+
+def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: Any) -> Survey:
+    """Read a folder and optionally a table of queries.
+
+    `reading` holds `include`, `exclude`, `drafts` and `site` (see `load_vault`) where they are set. Raises CorpusError,
+    and BenchmarkError with file and line.
     """
     vault = load_vault(corpus, queries, qrels, topics=queries is not None, **reading)
     include, exclude = reading.get("include", MARKDOWN), reading.get("exclude", ())
@@ -103,7 +113,8 @@ def survey(
         without = f", {len(vault.topics) - answered} without" if answered < len(vault.topics) else ""
         lines.append(f"{queries}: {counted(len(vault.topics), 'query')}, {answered} with an answer{without}")
         lines += _columns(queries, Names(vault.documents))
-    return lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often
+    is_judged = queries is None or bool(vault.document_qrels)
+    return Survey(lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often, is_judged)
 
 
 def copies(paths: Iterable[str]) -> list[str]:

@@ -143,6 +143,18 @@ def test_init_reads_text_files_without_markdown(init, notes: Path) -> None:
     assert project.read(Path(project.FILE)).values["data.include"] == ["**/*.txt"]
 
 
+def test_init_names_the_commands_that_collect_missing_answers(init, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command that is next works, and the one after it."""
+    code, out, _ = init("text\nwhen are lamps lit\n")
+    assert code == 0 and "no query has an answer yet" in out
+    command = out.rpartition("next: ragbench ")[2].split()
+    assert command == ["run", "allow_unjudged=true"]
+    assert (
+        cli.main([*command, "--arm", "words=exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]) == 0
+    )
+    assert cli.main(["data", "pool", "--depth", "3"]) == 0 and Path("pool.csv").is_file()
+
+
 def test_init_names_file_in_other_encoding(init, notes: Path) -> None:
     (notes / "alt.md").write_bytes("# Über\n\nGrüße aus dem Süden".encode("cp1252"))
     code, _, err = init()

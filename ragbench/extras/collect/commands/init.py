@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ragbench.boundary.permissions import trust
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.extras.collect.inspect_folder import Survey
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,14 +78,14 @@ def main(arguments: argparse.Namespace) -> int:
         has_queries = True
     if arguments.live is not None and not has_queries:
         data["data.queries"] = str(_TOPICS)
-    opened, warnings, languages = _opened(arguments.folder, kind, data, has_queries)
-    suited, how = suited_to(languages)
-    findings = [*opened, *how, *_known(has_queries, suited)]
+    opened = _opened(arguments.folder, kind, data, has_queries)
+    suited, how = suited_to(opened.languages)
+    findings = [*opened.lines, *how, *_known(has_queries, suited)]
     today = {} if arguments.live is None else _today(arguments.live, data, findings)
     arms = {**today, **_ARMS}
     if not arguments.json:
         print("\n".join(findings))
-    for warning in warnings:
+    for warning in opened.warnings:
         _LOG.warning(warning)
     # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
     beside = ".ragbench" if arguments.folder.resolve() == Path.cwd() else "results"
@@ -96,7 +97,7 @@ def main(arguments: argparse.Namespace) -> int:
     if keeps_file and not files.has_text(file, written.text):
         raise refused
     written.write()
-    can_run = has_queries or arguments.live is None
+    can_run = opened.is_judged and (has_queries or arguments.live is None)
     with trust():  # in what this command has just written
         expected = _expected(arguments) if can_run else ""
     if arguments.json:
@@ -108,6 +109,9 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"ragbench run: {expected}")
     if can_run:
         console.next_command("run" if arguments.live is None else "run --trust")
+    elif not opened.is_judged:
+        print("no query has an answer yet: run without judgments, then judge the results that ragbench data pool lists")
+        console.next_command(f"run allow_unjudged=true{'' if arguments.live is None else ' --trust'}")
     else:
         print("synthetic queries cannot be used with a live search: take queries from its log, or add data.queries")
         console.next_command("topics from-log FILE")
@@ -198,28 +202,24 @@ def _load(data: Mapping[str, Any], topics: bool) -> Benchmark:
     return load({"loader": data["data"], **options}, topics)
 
 
-def _opened(
-    folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool
-) -> tuple[list[str], Sequence[str], Sequence[tuple[str, int]]]:
-    """What the data holds, in sentences, what is wrong with it, and the languages of notes as `survey` counts them.
-
-    Raises BenchmarkError, CorpusError.
-    """
+def _opened(folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool) -> Survey:
+    """What the data holds. Raises BenchmarkError, CorpusError."""
     from ragbench.corpus.file_warning import grouped_by_kind
-    from ragbench.extras.collect.inspect_folder import survey
+    from ragbench.extras.collect.inspect_folder import Survey, survey
 
     if data["data"] != "vault":
         benchmark = _load(data, topics=True)
         counts = f"{counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
-        return [f"{folder}: {kind}, {counts}"], grouped_by_kind(benchmark.warnings), []
+        lines = [f"{folder}: {kind}, {counts}"]
+        return Survey(lines, grouped_by_kind(benchmark.warnings), is_judged=bool(benchmark.document_qrels))
     queries, qrels = (
         Path(data[key]) if has_queries and key in data else None for key in ("data.queries", "data.qrels")
     )
     reading = {key: data[f"data.{key}"] for key in _READING if f"data.{key}" in data}
-    lines, warnings, languages = survey(Path(data["data.corpus"]), queries, qrels, **reading)
+    opened = survey(Path(data["data.corpus"]), queries, qrels, **reading)
     if "data.queries" not in data:
-        lines.append("no queries given: ragbench will generate synthetic queries from your notes")
-    return lines, warnings, languages
+        opened.lines.append("no queries given: ragbench will generate synthetic queries from your notes")
+    return opened
 
 
 def _known(has_queries: bool, suited: Mapping[str, str]) -> list[str]:
