@@ -35,6 +35,20 @@ def test_vault_names_wrong_paths_and_unread_answers(tmp_path: Path) -> None:
     assert warning == f"{path}: column 'answer' names documents but is not read: rename it to 'relevant'"
 
 
+def test_vault_reads_the_answers_of_golden_files(tmp_path: Path) -> None:
+    """The same file serves `gate --golden` and a run."""
+    path = tmp_path / "golden.jsonl"
+    for column, answers in (
+        ("expected", '"tea/brewing.md"'),
+        ("expected_ids", '["tea/brewing"]'),
+        ("doc_id", '"tea/brewing"'),
+    ):
+        path.write_text(f'{{"question": "how long", "{column}": {answers}}}\n')
+        benchmark = load_vault(TEA / "vault", path)
+        (topic,) = benchmark.topics
+        assert benchmark.document_qrels == {topic.qid: {"tea/brewing": 1}} and benchmark.warnings == (), column
+
+
 def test_vault_says_that_an_answer_is_excluded(tmp_path: Path) -> None:
     notes, queries = tmp_path / "notes", tmp_path / "q.csv"
     notes.mkdir()
