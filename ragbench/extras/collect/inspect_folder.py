@@ -74,7 +74,7 @@ def _has(folder: Path, name: str) -> bool:
     return any((folder / suffix).is_file() for suffix in (name, f"{name}.gz"))
 
 
-class Survey(NamedTuple):
+class FolderSurvey(NamedTuple):
     """What data holds and what is wrong with it, in sentences.
 
     `languages`: those of at least 5% of the documents, each with its number of documents, the most frequent one first.
@@ -87,7 +87,7 @@ class Survey(NamedTuple):
     is_judged: bool = True
 
 
-def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: Any) -> Survey:
+def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: Any) -> FolderSurvey:
     """Read a folder and optionally a table of queries.
 
     `reading` holds `include`, `exclude`, `drafts` and `site` (see `load_vault`) where they are set. Raises CorpusError,
@@ -114,7 +114,7 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: An
         lines.append(f"{queries}: {counted(len(vault.topics), 'query')}, {answered} with an answer{without}")
         lines += _columns(queries, Names(vault.documents))
     is_judged = queries is None or bool(vault.document_qrels)
-    return Survey(lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often, is_judged)
+    return FolderSurvey(lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often, is_judged)
 
 
 def copies(paths: Iterable[str]) -> list[str]:

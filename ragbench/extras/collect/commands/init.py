@@ -16,7 +16,7 @@ from ragbench.boundary.permissions import trust
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.extras.collect.inspect_folder import Survey
+    from ragbench.extras.collect.inspect_folder import FolderSurvey
 
 _LOG = logging.getLogger(__name__)
 
@@ -202,16 +202,16 @@ def _load(data: Mapping[str, Any], topics: bool) -> Benchmark:
     return load({"loader": data["data"], **options}, topics)
 
 
-def _opened(folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool) -> Survey:
+def _opened(folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool) -> FolderSurvey:
     """What the data holds. Raises BenchmarkError, CorpusError."""
     from ragbench.corpus.file_warning import grouped_by_kind
-    from ragbench.extras.collect.inspect_folder import Survey, survey
+    from ragbench.extras.collect.inspect_folder import FolderSurvey, survey
 
     if data["data"] != "vault":
         benchmark = _load(data, topics=True)
         counts = f"{counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
         lines = [f"{folder}: {kind}, {counts}"]
-        return Survey(lines, grouped_by_kind(benchmark.warnings), is_judged=bool(benchmark.document_qrels))
+        return FolderSurvey(lines, grouped_by_kind(benchmark.warnings), is_judged=bool(benchmark.document_qrels))
     queries, qrels = (
         Path(data[key]) if has_queries and key in data else None for key in ("data.queries", "data.qrels")
     )
