@@ -27,7 +27,7 @@ ABOUT = {
     "passage": "coverage of the question by the best passage, by title, heading and passage together; BM25 of passages",
     "agree": "agreement of title and passage, of passage and page",
     "kind": "index page, siblings, digits in the path, code, density of headings and links",
-    "copies": "number of near-copies among the candidates, nearest better candidate",
+    "copies": "number of near-duplicates among the candidates, nearest better candidate",
     "votes": "scores of similar candidates and of those in the same folder",
     "cosines": "cosines with all chunks, the first chunk and the mean of a page",
     "margins": "margins between the first documents of each retriever, overlap of retrievers, by question",
@@ -38,7 +38,7 @@ ABOUT = {
 _QUERY = ("margins",)  # the same for all candidates of a question
 _RAW_MEANS_NOTHING = ("cosines",)  # differs between collections
 _WITH_GAP = ("passage", "cosines", "section", "votes")
-_NEAR, _SAME = 0.9, 0.95  # cosines of passages and of mean vectors of near-copies
+_NEAR, _SAME = 0.9, 0.95  # cosines of passages and of mean vectors of near-duplicates
 
 
 class Site:

@@ -4,7 +4,7 @@
     python -m research.questions research/data/questions_zh.yaml CHECKOUT FOLDER [--words WORDS]
 
 FOLDER becomes a site as `research/languages.py` reads it: `vault/`, `queries.jsonl` and `qrels/test.tsv`. WORDS is a
-file of JSON lines with `thread` and `text`, the words that the users typed, in place of the paraphrases.
+file of JSON lines with `thread` and `text`, the words that the users typed, instead of the paraphrases.
 """
 
 from __future__ import annotations

@@ -72,6 +72,17 @@ class Followed:
         """Whether a judgment must name something else now, and it is known what."""
         return not self.doubtful and self.targets not in ((self.target,), ())
 
+    @property
+    def health(self) -> str:
+        """The field of `LabelHealth` that counts it."""
+        if not self.targets:
+            return "gone"
+        if self.doubtful:
+            return "doubtful"
+        if self.outcome == "rewritten":
+            return "rewritten"
+        return "moved" if self.is_moved else "stand"
+
 
 @dataclass(frozen=True)
 class Earlier:
@@ -340,16 +351,4 @@ def _texts(document: Document) -> dict[str, str]:
 
 def health(followed: Iterable[Followed]) -> LabelHealth:
     """The counts of judgments, each with what became of its target."""
-    counts = Counter(
-        "gone"
-        if not one.targets
-        else "doubtful"
-        if one.doubtful
-        else "rewritten"
-        if one.outcome == "rewritten"
-        else "moved"
-        if one.is_moved
-        else "stand"
-        for one in followed
-    )
-    return LabelHealth(**counts)
+    return LabelHealth(**Counter(one.health for one in followed))

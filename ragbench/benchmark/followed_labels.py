@@ -61,10 +61,11 @@ class FollowedLabels:
 
     def sentence(self, texts: Mapping[str, str]) -> str:
         """How many doubtful judgments are excluded, with an example; `texts` are of queries by qid."""
-        (qid, name), several = self.doubtful[0], len(self.doubtful) > 1
-        take = f"{counted(len(self.doubtful), 'doubtful judgment')} {'take' if several else 'takes'} no part"
-        be = "is" if len(self.left_out) == 1 else "are"
-        left = f"; {counted(len(self.left_out), 'query')} without another one {be} excluded" if self.left_out else ""
+        doubtful, excluded = self.doubtful, len(self.left_out)
+        qid, name = doubtful[0]
+        take = f"{counted(len(doubtful), 'doubtful judgment')} {'take' if len(doubtful) > 1 else 'takes'} no part"
+        be = "is" if excluded == 1 else "are"
+        left = f"; {counted(excluded, 'query')} without another one {be} excluded" if excluded else ""
         return f"{take}, such as {name} for '{(texts.get(qid) or qid)[:60]}'{left}"
 
 
@@ -109,10 +110,11 @@ def without_doubtful(benchmark: Benchmark) -> Benchmark:
     labels = replace(labels, judged=[one for one in labels.judged if one[:2] not in of_quotes])
     if not (omitted := set(labels.doubtful)):
         return replace(benchmark, labels=labels)
+    left_out = labels.left_out
     sections = {
         qid: {name: grade for name, grade in grades.items() if (qid, name) not in omitted}
         for qid, grades in benchmark.section_qrels.items()
-        if qid not in labels.left_out
+        if qid not in left_out
     }
     before, now = best_sections(benchmark.section_qrels), best_sections(sections)
     documents = {
@@ -122,7 +124,7 @@ def without_doubtful(benchmark: Benchmark) -> Benchmark:
             if (name in now.get(qid, {}) if name in before.get(qid, {}) else (qid, name) not in omitted)
         }
         for qid, grades in benchmark.document_qrels.items()
-        if qid not in labels.left_out
+        if qid not in left_out
     }
     texts = {topic.qid: topic.text for topic in benchmark.topics}
     reduced = replace(
@@ -155,16 +157,16 @@ def follow_names(
     found = {name: names.document(name) or names.section(name) for name in written}
     known = {name: target for name, target in found.items() if target}
     lost = [name for name in written if name not in known]
-    targets, earlier = _earlier(known, lost, corpus, files, state)
+    history = History.of(corpus)
+    targets, earlier = _earlier(known, lost, history, files, state)
     if lost:
-        top = History.of(corpus)
-        earlier = replace(earlier, redirects=read_redirects(corpus, top.top if top else corpus.parent))
+        earlier = replace(earlier, redirects=read_redirects(corpus, history.top if history else corpus.parent))
     follower = LabelFollower(earlier, documents)
     return {name: follower.follow(targets.get(name, name)) for name in written}
 
 
 def _earlier(
-    known: Mapping[str, str], lost: Sequence[str], corpus: Path, files: Sequence[Path], state: EarlierState
+    known: Mapping[str, str], lost: Sequence[str], history: History | None, files: Sequence[Path], state: EarlierState
 ) -> tuple[dict[str, str], Earlier]:
     """The earlier ids by written name, and the earlier documents of them."""
     if state.before is not None:
@@ -172,7 +174,6 @@ def _earlier(
 
         before = read_vault(state.before).documents
         return {**known, **_by_address(lost, [page.docno for page in before])}, Earlier({d.docno: d for d in before})
-    history = History.of(corpus)
     if history is None:
         return dict(known), Earlier()
     since = history.commit(state.since) if state.since else _newest(history, files)

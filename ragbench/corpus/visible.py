@@ -144,9 +144,10 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             tables += token.content.count("<table") - token.content.count("</table")
         if token.map and _PROSE.match(token.info) and (opened := _DIRECTIVE.match(text, starts[token.map[0]])):
             first, last = text.count("\n", 0, opened.end()) + 1, token.map[1] - 1
-            edits += [Edit(*opened.span(), _title_of_block(opened)), Edit(starts[last], starts[last + 1])]
-            del edits[len(edits) - (token.markup not in text[starts[last] : starts[last + 1]]) :]  # not closed
             code += [opened.span(), (starts[last], starts[last + 1])]
+            edits.append(Edit(*code[-2], _title_of_block(opened)))
+            if token.markup in text[slice(*code[-1])]:  # its last line closes it
+                edits.append(Edit(*code[-1]))
             blocks += blocks_of_lines(text.split("\n"), first, last, mdx, {})
         elif token.map and (token.type == "fence" or (token.type == "code_block" and tables <= 0)):
             code.append((starts[token.map[0]], starts[token.map[1]]))

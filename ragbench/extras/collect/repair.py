@@ -25,7 +25,7 @@ from ragbench.benchmark.vault import COLUMNS
 from ragbench.boundary.json import read_json, read_json_file, read_text
 from ragbench.boundary.yaml import read_yaml, read_yaml_nodes
 
-_LISTS = (*COLUMNS["relevant"], "expected_ids", "expected", "sources", "doc_id", "url")
+_LISTS = (*COLUMNS["relevant"], "sources", "url")
 """Fields with names of documents, in tables of queries and in golden files."""
 _OF_PAGES = ("id", "docno")
 """Fields with the name of a page, in an object among the expected ones of a golden file."""
