@@ -4,13 +4,12 @@
 
 sites.yaml is that of `research.shared_ranker`. Each trial changes the features or the training of the shared ranker;
 the sheet has its gain over the ranker without the change on the questions, with links hidden, and on questions of
-which no best page has a link from another. --work keeps what was computed.
+which no best page has a link from another. --work keeps the outcomes of trials.
 """
 
 from __future__ import annotations
 
 import argparse
-import pickle
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ import numpy as np
 from ragbench.base.console import markdown
 from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_text
+from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import with_interval
 from ragbench.config.benchmark import load
 from ragbench.config.composition import compose
@@ -150,12 +150,8 @@ class Questions:
         return self.asked & np.concatenate(self.unlinked).astype(bool)
 
 
-def collect(collection: Collection, overrides: Sequence[str], folder: Path) -> tuple[Part, Numbers]:
-    """The queries of a collection with the features of the ranker and the new ones, kept in `folder`."""
-    file = folder / f"{collection.name}.pickle"
-    if file.exists():
-        kept: tuple[Part, Numbers] = pickle.loads(file.read_bytes())
-        return kept
+def collect(collection: Collection, overrides: Sequence[str]) -> tuple[Part, Numbers]:
+    """The queries of a collection with the features of the ranker and the new ones."""
     settings = compose([*overrides, *collection.words])
     benchmark = load(settings.config)
     arm = ranker.arm(settings, benchmark)
@@ -181,8 +177,6 @@ def collect(collection: Collection, overrides: Sequence[str], folder: Path) -> t
         len(benchmark.documents),
         benchmark.digest,
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(pickle.dumps((part, np.array(unlinked))))
     return part, np.array(unlinked)
 
 
@@ -340,11 +334,11 @@ def main(given: list[str] | None = None) -> int:
         if unknown := {*(arguments.only or ())} - {*chosen}:
             raise ConfigError(f"--only has no trial '{min(unknown)}': choose among {', '.join(chosen)}")
         collections = ltr_multi.read(arguments.collections)
-        collected = [collect(one, arguments.overrides, arguments.work / "features") for one in collections]
+        collected = [collect(one, arguments.overrides) for one in collections]
         questions = Questions(*(tuple(column) for column in zip(*collected, strict=True)))
         outcomes = {}
         for name in (CONTROL, *(chosen if arguments.only is None else arguments.only)):
-            outcomes[name] = _kept(questions, name, {CONTROL: Trial(), **chosen}[name], arguments.work / "outcomes")
+            outcomes[name] = _kept(questions, name, {CONTROL: Trial(), **chosen}[name], arguments.work)
             print(name, round(float(outcomes[name].values[questions.asked].mean()), 4), flush=True)
         write_text(arguments.sheet, sheet(questions, outcomes))
     except RagbenchError as error:
@@ -354,16 +348,15 @@ def main(given: list[str] | None = None) -> int:
 
 
 def _kept(questions: Questions, name: str, trial: Trial, folder: Path) -> Outcome:
-    """The outcome of a trial, kept in `folder` with the trial and the data that it belongs to."""
-    file = folder / f"{name.replace('/', '-')}.pickle"
-    about = (repr(trial), tuple(part.digest for part in questions.parts), questions.sample.features)
+    """The outcome of a trial, kept in `folder` under the digest of the trial and of the data that it belongs to."""
+    about = [repr(trial), [part.digest for part in questions.parts], questions.sample.features]
+    file = folder / f"{name.replace('/', '-')}-{digest(about)[:12]}.npz"
     if file.exists():
-        made_of, kept = pickle.loads(file.read_bytes())
-        if made_of == about:
-            return kept  # type: ignore[no-any-return]
+        with np.load(file, allow_pickle=False) as kept:
+            return Outcome(kept["values"], kept["hidden"])
     outcome = run(questions, trial)
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(pickle.dumps((about, outcome)))
+    np.savez(file, values=outcome.values, hidden=outcome.hidden)
     return outcome
 
 

@@ -122,6 +122,19 @@ def test_first_ten_chooses_a_trial_by_the_other_sites() -> None:
     assert first_ten.by_other_sites(asked, outcomes).reshape(3, 20).mean(axis=1).tolist() == [0.5, 0.0, 0.0]
 
 
+def test_first_ten_keeps_the_outcome_of_a_trial_and_its_data(tmp_path: Path, monkeypatch) -> None:
+    asked, trial = questions(*"ab"), Trial(**QUICK)
+    first = first_ten._kept(asked, "+ votes/top", trial, tmp_path)
+    measured: list[Trial] = []
+    monkeypatch.setattr(first_ten, "run", lambda _, one: measured.append(one) or first)
+    assert (first_ten._kept(asked, "+ votes/top", trial, tmp_path).values == first.values).all() and measured == []
+    first_ten._kept(asked, "+ votes/top", replace(trial, rounds=19), tmp_path)
+    first_ten._kept(
+        replace(asked, parts=(replace(asked.parts[0], digest="x"), asked.parts[1])), "+ votes/top", trial, tmp_path
+    )
+    assert len(measured) == 2
+
+
 def test_first_ten_refuses_unknown_trials(tmp_path: Path, capsys) -> None:
     assert first_ten.main([str(tmp_path / "sites.yaml"), "--sheet", str(tmp_path / "s.md"), "--only", "luck"]) == 2
     assert "no trial 'luck'" in capsys.readouterr().err
