@@ -28,7 +28,7 @@ TEXT_COLUMNS = ("text", "query", "question")
 COLUMNS = {
     "qid": ("qid", "_id", "id", "query_id", "query-id"),
     "text": TEXT_COLUMNS,
-    "relevant": ("relevant", "docno", "docs", "documents", "path", "expected_ids", "expected", "doc_id"),
+    "relevant": ("relevant", "docno", "docs", "documents", "expected_ids", "expected", "doc_id", "path"),
     "split": ("split",),
     "type": ("type", "kind"),
     "need": ("need",),

@@ -43,7 +43,7 @@ def test_vault_reads_the_answers_of_golden_files(tmp_path: Path) -> None:
         ("expected_ids", '["tea/brewing"]'),
         ("doc_id", '"tea/brewing"'),
     ):
-        path.write_text(f'{{"question": "how long", "{column}": {answers}}}\n')
+        path.write_text(f'{{"question": "how long", "{column}": {answers}, "path": "tests/tea.py"}}\n')
         benchmark = load_vault(TEA / "vault", path)
         (topic,) = benchmark.topics
         assert benchmark.document_qrels == {topic.qid: {"tea/brewing": 1}} and benchmark.warnings == (), column
