@@ -5,16 +5,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# uv installs where it is on the PATH, else pip. TORCH_INDEX=URL takes PyTorch from another index, such as that of its CPU builds.
-UV := $(shell command -v uv 2>/dev/null)
-VENV := $(if $(UV),uv venv --quiet --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
-INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip install --quiet)
+# TORCH_INDEX=URL takes PyTorch from another index, such as that of its CPU builds.
+INSTALL := tools/install $(BIN)/python
 
 # What the main job needs: every file by its digest, without PyTorch.
-.venv/runs: pyproject.toml requirements/run.txt
+.venv/runs: pyproject.toml requirements/run.txt requirements/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "ragbench needs Python 3.11 or newer, not $$($(PYTHON) -V 2>&1): run make PYTHON=python3.13 $(MAKECMDGOALS)"; exit 2; }
-	$(VENV) .venv
+	$(PYTHON) -m venv .venv
 	$(INSTALL) --no-deps --require-hashes -r requirements/run.txt
 	$(INSTALL) --no-deps -e .
 	$(BIN)/python tools/lucene_part.py

@@ -126,6 +126,30 @@ def test_make_refuses_an_old_python(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (2, [sentence])
 
 
+@pytest.fixture
+def stubs(tmp_path: Path) -> Path:
+    """An environment whose `uv` and `pip` write down what they are called with; `uv` fails where a file `broken` is."""
+    settings = "global.index-url='https://mirror.example/simple'\nglobal.find-links='/wheels /more'"
+    uv = '#!/bin/sh\necho "uv $* $UV_DEFAULT_INDEX $UV_FIND_LINKS" >>"$0.log"\n[ ! -f "$(dirname "$0")/broken" ]\n'
+    pip = f'#!/bin/sh\n[ "$3" = config ] && echo "{settings}" || echo "$*" >>"$(dirname "$0")/uv.log"\n'
+    for name, text in {"uv": uv, "python": pip}.items():
+        (tmp_path / name).write_text(text, "utf-8")
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_install_looks_where_pip_looks_and_falls_back_to_pip(stubs: Path, broken: bool) -> None:
+    if broken:
+        (stubs / "broken").touch()
+    environment = {"PATH": "/usr/bin:/bin"}
+    words = [lock.ROOT / "tools" / "install", stubs / "python", "--no-deps", "-e", "."]
+    subprocess.run(words, check=True, cwd=stubs, env=environment)
+    lines = (stubs / "uv.log").read_text("utf-8").splitlines()
+    by_uv = f"uv pip install --quiet --python {stubs}/python --no-deps -e . https://mirror.example/simple /wheels,/more"
+    assert lines == [by_uv, *["-m pip install --quiet --no-deps -e ."] * broken]
+
+
 @pytest.mark.parametrize(("what", "most"), [("serve", 490e6), ("gate", 95e6)])  # and ragbench: 50 MB
 def test_lock_is_small(what: str, most: float) -> None:
     sizes = {

