@@ -33,7 +33,8 @@ _Outcome = Literal["passes", "fails", "not checked"]
 class Check:
     """A check: the part that was checked, the outcome, and a sentence about it.
 
-    `undecided`: it was to be shown, and there is too little to show it. `levels`: those of quality.
+    `undecided`: it was to be shown, and there is too little to show it. `levels`: those of quality. `excluded`: the
+    qids with doubtful judgments, which take no part.
     """
 
     part: str
@@ -41,6 +42,7 @@ class Check:
     message: str
     undecided: bool = False
     levels: tuple[LevelComparison, ...] = ()
+    excluded: frozenset[str] = frozenset()
 
 
 def exit_code(checks: Iterable[Check]) -> int:
@@ -99,10 +101,11 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
     Two arms of one run are judged as their run judged them, together with its other arms.
     """
     limits = limits or Limits()
-    benchmark_check = _benchmark(baseline, candidate, limits)
+    doubtful = _doubtful_queries(baseline, candidate)
+    benchmark_check = replace(_benchmark(baseline, candidate, limits), excluded=doubtful)
     policy = _policy(baseline, limits)
     roles = {BASELINE: baseline, CANDIDATE: candidate}
-    shared = _with_shared_labels(roles)
+    shared = _with_shared_labels(roles, doubtful)
     if not all(len(one.per_query) for one in shared.values()):
         raise ResultsError(
             "no query can be compared, because all have doubtful judgments, or none in one of the runs: "
@@ -118,7 +121,7 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
         (judged,) = Arms.of(baseline.results, policy).showing([candidate.name]).against(baseline.name)
     margin = policy.statistics.smallest_effect / 2 if limits.margin is None else limits.margin
     quality = _quality(judged, alone, margin, policy.statistics.smallest_effect)
-    checks = [benchmark_check, *_with_labels(quality, baseline, candidate, margin), _latency(judged)]
+    checks = [benchmark_check, *_with_labels(quality, baseline, candidate, margin, doubtful), _latency(judged)]
     return checks if limits.max_pollution is None else [*checks, _pollution(candidate, limits.max_pollution)]
 
 
@@ -161,10 +164,10 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     return Check("quality", outcome, "; ".join(reasons), outcome == "not checked", levels)
 
 
-def _with_shared_labels(roles: Mapping[str, MeasuredArm]) -> dict[str, Measurements]:
+def _with_shared_labels(roles: Mapping[str, MeasuredArm], doubtful: frozenset[str]) -> dict[str, Measurements]:
     """The results of both; where pages have moved, of the queries that have labels in both, and no doubtful ones."""
     results = {role: arm.results for role, arm in roles.items()}
-    found, doubtful = results[CANDIDATE].labels, doubtful_queries(*roles.values())
+    found = results[CANDIDATE].labels
     if not doubtful and (found is None or found.health.is_sound):
         return results
     old, new = (set(one.judged_queries) for one in results.values())
@@ -174,21 +177,22 @@ def _with_shared_labels(roles: Mapping[str, MeasuredArm]) -> dict[str, Measureme
     }
 
 
-def doubtful_queries(baseline: MeasuredArm, candidate: MeasuredArm) -> set[str]:
+def _doubtful_queries(baseline: MeasuredArm, candidate: MeasuredArm) -> frozenset[str]:
     """The qids that two runs did not measure by the same judgments, because one had doubtful ones."""
     first, second = baseline.results, candidate.results
     if first.record["benchmark"]["digest"] == second.record["benchmark"]["digest"]:
-        return set()
-    return {qid for one in (first, second) if one.labels is not None for qid in one.labels.doubtful_queries}
+        return frozenset()
+    return frozenset(qid for one in (first, second) if one.labels is not None for qid in one.labels.doubtful_queries)
 
 
-def _with_labels(quality: Check, baseline: MeasuredArm, candidate: MeasuredArm, margin: float) -> list[Check]:
+def _with_labels(
+    quality: Check, baseline: MeasuredArm, candidate: MeasuredArm, margin: float, doubtful: frozenset[str]
+) -> list[Check]:
     """The check of quality, and one of the labels where the candidate has them.
 
     A failure that is gone with labels that follow the judged pages is of the labels, so it decides nothing.
     """
     followed = candidate.results.labels
-    doubtful = doubtful_queries(baseline, candidate)
     if followed is None or (followed.health.is_sound and not doubtful):
         return [quality] if followed is None else [quality, Check("labels", "passes", followed.health.sentence())]
     written, now = _changes(baseline, candidate, doubtful)

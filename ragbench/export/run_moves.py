@@ -13,7 +13,7 @@ from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.moves import Answers, Moved, moves
 from ragbench.evidence.verdict import QUALITY, LevelComparison
 from ragbench.export import gate_page
-from ragbench.export.gate import Check, doubtful_queries
+from ragbench.export.gate import Check
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.results import comparisons
 from ragbench.results.measurements import DOCUMENTS
@@ -30,10 +30,10 @@ _ADVICE = {
 }
 
 
-def moved(baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[list[Moved], list[Moved]]:
+def moved(checks: Sequence[Check], baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[list[Moved], list[Moved]]:
     """The lost and the won queries by their text, each by the best rank of a relevant document in its own run."""
-    doubtful = doubtful_queries(baseline, candidate)
-    texts = {qid: text for qid, text in candidate.results.texts.items() if qid not in doubtful}
+    excluded = {qid for check in checks for qid in check.excluded}
+    texts = {qid: text for qid, text in candidate.results.texts.items() if qid not in excluded}
     before, _ = _answers(baseline, texts)
     now, hits = _answers(candidate, texts)
     return moves(before, now, DEPTH, hits)
@@ -65,7 +65,7 @@ def _answers(arm: MeasuredArm, texts: Mapping[str, str]) -> tuple[Answers, Mappi
 
 def markdown(checks: Sequence[Check], code: int, baseline: MeasuredArm, candidate: MeasuredArm) -> str:
     """The outcome of a gate for a pull request."""
-    lost, won = moved(baseline, candidate)
+    lost, won = moved(checks, baseline, candidate)
     levels = [level for check in checks for level in check.levels]
     table = [["level", "before", "now", "change and its CI", "verdict"], *map(_row, levels)] if levels else []
     facts = [f"**{check.part.capitalize()}** {_said(check)}" for check in checks]

@@ -107,8 +107,10 @@ def test_doubtful_labels_take_no_part_in_run_and_gate(settings_of, project: Path
     assert said in labels.message and "; 1 query with doubtful judgments excluded from both runs" in labels.message
     (quality,) = (check for check in checks if check.part == "quality")
     assert {level.comparison.n for level in quality.levels} == {7}
-    lost, won = run_moves.moved(*sides)
-    assert not lost and not won
+    assert {qid for check in checks for qid in check.excluded} == after.labels.doubtful_queries
+    assert run_moves.moved(checks, *sides) == ([], [])
+    lost, _ = run_moves.moved([], *sides)
+    assert [moved.query for moved in lost] == ["keys"]  # were it not excluded
 
 
 def test_gate_of_doubtful_labels_alone_compares_nothing(settings_of, project: Path) -> None:
