@@ -29,14 +29,15 @@ COLUMNS = Columns.of(
     *(Column(name, text=True) for name in ("kind", "factor", "other", "verdict", "judged_by", "quality", "cost")),
     *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in (*_OF_LEVEL, "useful")),
     *(f"{_RECALL}{name}" for name in _SECONDARY),
-    *("standard_error", "latency_ms", "latency_low", "latency_high", "budget_ms"),
+    *("standard_error", "latency_ms", "latency_low", "latency_high", "budget_ms", "needs_judgments"),
     *(Column(name, text=True) for name in ("untimed", "reason")),
 )
 """`kind` is main or interaction; an interaction has no verdict. `judged_by`: `quality and latency`, or `quality` alone.
 
 Columns of passages begin with `passage_`, columns of documents have no prefix. Columns that begin with `recall_` are of
 the secondary measure, the recall of passages within `context_tokens`, a family of its own. `untimed` says why the added
-latency is not known. `p` is adjusted for the family; NaN: not measured, or unknown."""
+latency is not known. `needs_judgments`: 1 if the sign of an effect depends on unjudged hits, else 0. `p` is adjusted
+for the family; NaN: not measured, or unknown."""
 TYPES = Columns.of(Column("kind", text=True), "n", "few", Column("arm", text=True), "mean", "difference", "low", "high")
 """`few`: too few queries for a stable mean."""
 
@@ -64,6 +65,7 @@ def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
         **(dict.fromkeys(words, "") if others else words),
         "standard_error": standard_error,
         "budget_ms": np.nan if judged.cost.budget_ms is None else judged.cost.budget_ms,
+        "needs_judgments": np.nan if others else int(verdict.needs_judgments),
     }
     added = judged.cost.added
     if added is not None:

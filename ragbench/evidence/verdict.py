@@ -30,8 +30,6 @@ QUALITY: Mapping[str, str] = {
 }
 UNPROVEN = "Not adopted: "
 """Begins the sentence on a significant gain at one level while the other may lose."""
-POOL_THEM = "pool and judge them"
-"""What to do if the sign of an effect depends on unjudged hits."""
 LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown", "off": "not judged"}
 """The axes in words, as `QUALITY`."""
 
@@ -53,6 +51,13 @@ class LevelComparison:
     def sign_is_robust(self) -> bool:
         """Whether the effect has the same sign with unjudged hits useless and with them useful."""
         return self.useful is None or self.useful * self.comparison.difference > 0
+
+    @property
+    def needs_judgments(self) -> bool:
+        """Whether enough queries changed to test the effect, and its sign depends on unjudged hits."""
+        comparison = self.comparison
+        tested = comparison.ties < comparison.n and comparison.n >= minimums.FOR_CI
+        return tested and not self.sign_is_robust
 
     @property
     def worse(self) -> bool:
@@ -102,10 +107,10 @@ class LevelComparison:
         numbers = f"{self.name}s {change}, {_p_text(comparison)}"
         if comparison.n < minimums.FOR_CI:
             return f"{self.name}s {comparison.difference:+.3f}: {counted(comparison.n, 'query')} are too few to test"
-        if not self.sign_is_robust:
+        if self.needs_judgments:
             return (
                 f"{numbers}: inconclusive, because the effect is {self.useful:+.3f} if unjudged results are imputed at "
-                f"the relevance of judged ones; {POOL_THEM}"
+                "the relevance of judged ones; pool and judge them"
             )
         if quality == "equivalent":
             return f"{numbers}: equivalent (the effect is smaller than {smallest_effect:g})"
@@ -122,13 +127,17 @@ class LevelComparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Quality, cost, the outcome in one word, the reason, and the family it was judged with."""
+    """Quality, cost, the outcome in one word, the reason, and the family it was judged with.
+
+    `needs_judgments`: the sign of an effect depends on unjudged hits.
+    """
 
     quality: _Quality
     cost: Cost
     outcome: _Outcome
     reason: str
     family: str = ""
+    needs_judgments: bool = False
 
     @property
     def judged_by(self) -> str:
@@ -165,7 +174,8 @@ def judge(
         sentences.append(f"{cost.remedy}.")
     if outcome == "confirm":
         sentences.append("Exploratory: confirm it on queries that no earlier comparison used.")
-    return Verdict(quality, cost, outcome, " ".join(sentences), family)
+    needs_judgments = any(level.needs_judgments for level in judged_levels)
+    return Verdict(quality, cost, outcome, " ".join(sentences), family, needs_judgments)
 
 
 def _unproven(levels: tuple[LevelComparison, ...], smallest_effect: float) -> list[str]:

@@ -12,7 +12,6 @@ from ragbench.evaluation import diagnosis
 from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
 from ragbench.evidence import table
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.verdict import POOL_THEM
 from ragbench.results import verdicts
 from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, TOP
 from ragbench.results.top_hits import COLUMNS as TOP_COLUMNS
@@ -74,7 +73,7 @@ def effects(results: Measurements) -> pd.DataFrame:
 
 def lacks_judgments(results: Measurements) -> bool:
     """Whether an effect is open because its sign depends on results without a judgment."""
-    return bool(effects(results)["reason"].str.contains(POOL_THEM, regex=False).any())
+    return bool((effects(results)["needs_judgments"] == 1).any())
 
 
 def by_kind(results: Measurements, of: Literal["type", "area"] = "type") -> pd.DataFrame:

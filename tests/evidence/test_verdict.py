@@ -154,6 +154,14 @@ def test_verdict_what_is_left_open_by_unjudged_hits_says_what_to_do():
     assert "the effect is +0.004 if unjudged results are imputed at the relevance of judged ones; pool and" in text
 
 
+def test_verdict_needs_judgments_where_they_decide_a_sign():
+    turned, same = level(LOSS, useful=0.004), level(LOSS, useful=-0.004)
+    assert turned.needs_judgments and not same.needs_judgments
+    assert not level(SAME, useful=0.1).needs_judgments  # no query changed
+    assert judge({"document": same, "passage": turned}, Cost(None, None), EFFECT).needs_judgments
+    assert not judge({"document": same}, Cost(None, None), EFFECT).needs_judgments
+
+
 def test_verdict_without_an_interval_nothing_is_decided():
     two = comparison(0.5, math.nan, 0.5, math.nan, n=2, wins=2, ties=0, losses=0, mde=math.nan)
     assert level(two).quality(EFFECT) == "open"

@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base.errors import ResultsError
 from ragbench.report import evidence
-from ragbench.results.measurements import Measurements
+from ragbench.results.measurements import VERDICTS, Measurements
 
 
 def test_evidence_by_type_splits_the_means(ablation: Measurements) -> None:
@@ -30,3 +30,11 @@ def test_evidence_damaged_configuration_is_one_sentence(alone: Measurements, tmp
     with pytest.raises(ResultsError) as error:
         moved.config(alone.arms[0])
     assert "config.yaml" in str(error.value)
+
+
+def test_evidence_judgments_are_lacking_by_the_field_of_a_verdict(ablation: Measurements, tmp_path) -> None:
+    frame = evidence.effects(ablation)
+    assert frame["needs_judgments"].tolist()[:3] == [0, 0, 0] and not evidence.lacks_judgments(ablation)
+    frame.loc[0, "needs_judgments"] = 1
+    frame.to_csv(tmp_path / VERDICTS, index=False)
+    assert evidence.lacks_judgments(dataclasses.replace(ablation, folder=tmp_path))
