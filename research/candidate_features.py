@@ -13,7 +13,9 @@ import numpy as np
 
 from ragbench.base.types import Ranking
 from ragbench.extras.fit.training import Numbers, Values
+from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.ranking.features import GAP, PERCENTILE, Candidates
+from ragbench.search.stages.rerank import _IN_CONTEXT as IN_CONTEXT
 from ragbench.search.stages.stage import fused
 
 if TYPE_CHECKING:
@@ -33,11 +35,15 @@ ABOUT = {
     "margins": "margins between the first documents of each retriever, overlap of retrievers, by question",
     "lead": "margin of a candidate in each retriever",
     "agreement": "ranks of a candidate over the retrievers",
+    "cross": "logits of the cross-encoder for the best passages of the first five documents, cut to 128 tokens",
 }
 """Groups of features."""
 _QUERY = ("margins",)  # the same for all candidates of a question
 _RAW_MEANS_NOTHING = ("cosines",)  # differs between collections
+_AS_IT_IS = ("cross",)  # has its relative forms, and no value for documents that the model does not read
 _WITH_GAP = ("passage", "cosines", "section", "votes")
+_CROSS = CrossEncoderSpec(max_length=128, numerics="exact")
+_CROSS_READS = 5
 _NEAR, _SAME = 0.9, 0.95  # cosines of passages and of mean vectors of near-duplicates
 
 
@@ -47,6 +53,7 @@ class Site:
     def __init__(self, index: Index) -> None:
         """Read an index with the parts `terms` and `dense` once."""
         self.table, self.terms = table, terms = index.chunks, index.part("terms")
+        self.cross_encoder = index.models.cross_encoder(_CROSS)
         self.vectors = np.asarray(index.part("dense").vectors, dtype=np.float32)
         self.titles = [self._set(title) for title in table.titles]
         self.headings = [self._set(" ".join(table.header_path(n)[-1:])) for n in range(table.n_retrievable)]
@@ -96,6 +103,8 @@ def table(state: QueryState, site: Site, depth: int) -> dict[str, Values]:
         group = name.partition("/")[0]
         if group not in _RAW_MEANS_NOTHING:
             out[name] = values
+        if group in _AS_IT_IS:
+            continue
         if group not in _QUERY:
             out[f"{name}.{PERCENTILE}"] = (rankdata(values) - 1) / max(len(values) - 1, 1)
         if group in _WITH_GAP:
@@ -106,7 +115,7 @@ def table(state: QueryState, site: Site, depth: int) -> dict[str, Values]:
 def _absolute(state: QueryState, site: Site, depth: int) -> dict[str, Values]:
     hits = fused(state).head(depth)
     at = Candidates.of(hits, SimpleNamespace(chunks=site.table))  # type: ignore[arg-type]
-    out = _of_words(state, site, at, hits) | _of_vectors(state, site, at)
+    out = _of_words(state, site, at, hits) | _of_vectors(state, site, at) | _of_cross_encoder(state, site, at)
     out |= {name: values[at.documents] for name, values in site.kinds.items()}
     return out | _of_retrievers(state, site, at)
 
@@ -229,6 +238,17 @@ def _of_vectors(state: QueryState, site: Site, at: Candidates) -> dict[str, Valu
         "votes/page": _share(closer @ norm, closer.sum(axis=1)),
         "votes/top": _share(alike[:, top] @ norm[top], norm[top].sum()),
     }
+
+
+def _of_cross_encoder(state: QueryState, site: Site, at: Candidates) -> dict[str, Values]:
+    first = np.argsort(-at.norm, kind="stable")[:_CROSS_READS]
+    passages = [IN_CONTEXT.passage(site.table, int(chunk)) for chunk in at.leads[first]]
+    logits = site.cross_encoder.score(state.query.text, passages).astype(float)
+    out = {name: np.full(len(at.documents), np.nan) for name in ("cross/logit", "cross/gap", "cross/rank")}
+    out["cross/logit"][first] = logits
+    out["cross/gap"][first] = logits - logits.max()
+    out["cross/rank"][first] = (-logits).argsort(kind="stable").argsort(kind="stable") + 1
+    return out
 
 
 def _of_retrievers(state: QueryState, site: Site, at: Candidates) -> dict[str, Values]:

@@ -93,6 +93,8 @@ TRIALS = {
     "+ votes and cosines": Trial(("votes", "cosines")),
     "+ votes, cosines and passage": Trial(("votes", "cosines", "passage")),
     "+ votes, 8 models": Trial(("votes",), models=8),
+    "+ cross, votes, cosines and passage": Trial(("cross", "votes", "cosines", "passage")),
+    "+ cross, links hidden in half of training": Trial(("cross",), hidden=0.5),
 }
 
 
