@@ -21,6 +21,7 @@ from ragbench.search.stages.stage import fused
 if TYPE_CHECKING:
     from ragbench.base.types import QueryState
     from ragbench.index.index import Index
+    from ragbench.models import CrossEncoder
 
 SOURCES = ("fused", "dense", "lexical", "documents")
 ABOUT = {
@@ -42,7 +43,7 @@ _QUERY = ("margins",)  # the same for all candidates of a question
 _RAW_MEANS_NOTHING = ("cosines",)  # differs between collections
 _AS_IT_IS = ("cross",)  # has its relative forms, and no value for documents that the model does not read
 _WITH_GAP = ("passage", "cosines", "section", "votes")
-_CROSS = CrossEncoderSpec(max_length=128, numerics="exact")
+CROSS_ENCODER = CrossEncoderSpec(max_length=128, numerics="exact")
 _CROSS_READS = 5
 _NEAR, _SAME = 0.9, 0.95  # cosines of passages and of mean vectors of near-duplicates
 
@@ -50,10 +51,10 @@ _NEAR, _SAME = 0.9, 0.95  # cosines of passages and of mean vectors of near-dupl
 class Site:
     """What the features read of a collection."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, cross_encoder: CrossEncoder) -> None:
         """Read an index with the parts `terms` and `dense` once."""
         self.table, self.terms = table, terms = index.chunks, index.part("terms")
-        self.cross_encoder = index.models.cross_encoder(_CROSS)
+        self.cross_encoder = cross_encoder
         self.vectors = np.asarray(index.part("dense").vectors, dtype=np.float32)
         self.titles = [self._set(title) for title in table.titles]
         self.headings = [self._set(" ".join(table.header_path(n)[-1:])) for n in range(table.n_retrievable)]

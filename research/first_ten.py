@@ -160,7 +160,8 @@ def collect(collection: Collection, overrides: Sequence[str]) -> tuple[Part, Num
     states = training.answers(arm, benchmark.select(collection.split))
     arm.index.prepare({"dense"})
     judged = ranker.sample(states, arm.index, benchmark, SPEC.depth, ltr_multi.comparable)
-    site, by_qid = Site(arm.index), {state.query.qid: state for state in states}
+    site = Site(arm.index, arm.index.models.cross_encoder(candidate_features.CROSS_ENCODER))
+    by_qid = {state.query.qid: state for state in states}
     tables = [candidate_features.table(by_qid[qid], site, SPEC.depth) for qid in judged.qids]
     names = tuple(tables[0])
     rows = [

@@ -20,6 +20,13 @@ _HALF = 0.5**0.5
 QUICK = {"rounds": 20, "models": 1, "parameters": {"min_data_in_leaf": 5}}
 
 
+class Overlap:
+    """A cross-encoder by the words of the query that a passage holds."""
+
+    def score(self, query: str, passages: list[str]) -> np.ndarray:
+        return np.array([sum(word in passage for word in query.split()) for passage in passages], dtype=np.float32)
+
+
 @pytest.fixture
 def site(handmade, page, tmp_path: Path) -> Site:
     pages = [
@@ -31,7 +38,7 @@ def site(handmade, page, tmp_path: Path) -> Site:
     (tmp_path / "terms").mkdir()
     build_terms(tmp_path / "terms", index.chunks, "english")
     index.terms = TermIndex(tmp_path / "terms", index.chunks, "english")
-    return Site(index)
+    return Site(index, Overlap())
 
 
 @pytest.fixture
@@ -64,6 +71,16 @@ def test_candidate_features_compare_retrievers(values) -> None:
     assert values["lead/lexical"] == pytest.approx([-1, 1, -1])
     assert values["agreement/best"] == [1, 1, 200]
     assert values["agreement/ahead"][0] == pytest.approx(np.log(1 / 2))
+
+
+def test_candidate_features_read_five_documents_by_the_cross_encoder(values, site, state, monkeypatch) -> None:
+    assert values["cross/logit"] == [0, 2, 0] and values["cross/gap"] == [-2, 0, -2]
+    assert values["cross/rank"] == [2, 1, 3]
+    monkeypatch.setattr(candidate_features, "_CROSS_READS", 1)
+    one = state("rotate key", fused=[(2, 1.0), (0, 0.5)], dense=[2])
+    one = one.with_ranking("dense", replace(Ranking.ordered([2], [1.0]), query_vector=np.zeros(2, dtype=np.float32)))
+    logits = candidate_features.table(one, site, 10)["cross/logit"]
+    assert np.isfinite(logits).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("query", ["", "the", "zebras", "rotate"])
