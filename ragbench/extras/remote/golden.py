@@ -27,7 +27,10 @@ EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", 
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the ids, paths or addresses of the pages that answer it, at least one; `filter` is sent with it."""
+    """A query, and the ids, paths or addresses of the pages that answer it; `filter` is sent with it.
+
+    Without a page, such as `ragbench data repair` leaves of one that is gone, it takes no part.
+    """
 
     query: str
     expected: tuple[str, ...]
@@ -78,14 +81,15 @@ def read_cases(path: Path) -> list[Case]:
         if isinstance(expected, str) and path.suffix.lower() in (".csv", ".tsv"):
             expected = entries(expected)
         pages = tuple(dict.fromkeys(_pages(expected, location)))
-        if not pages:
+        if not pages and not any(name in row for name in EXPECTED):
             fields = f"{', '.join(EXPECTED[:-1])} or {EXPECTED[-1]}"
             raise BenchmarkError(f"{location} names no page that answers '{query[:60]}': write it as {fields}")
         if query in cases:
             raise BenchmarkError(f"{location} has the query '{query[:60]}' again: keep one case of each query")
         cases[query] = Case(query, pages, read_filter(row.get("filter"), location))
-    if not cases:
-        raise BenchmarkError(f"{path} has no cases: write a list of objects with query and expected")
+    if not any(case.expected for case in cases.values()):
+        lack = "case with an expected page" if cases else "cases"
+        raise BenchmarkError(f"{path} has no {lack}: write a list of objects with query and expected")
     return list(cases.values())
 
 
@@ -158,13 +162,18 @@ def _json(value: Any) -> str:
 
 
 def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth: int) -> dict[str, Baseline]:
-    """The baseline by surface. BenchmarkError without one of these cases and surfaces, and of enough hits."""
+    """The baseline by surface, without cases that have no page. BenchmarkError where one of the others differs.
+
+    It must have these surfaces, and enough hits.
+    """
+    wanted = {case.query: set(case.expected) for case in cases if case.expected}
+    without = {case.query for case in cases if not case.expected}
     again = "write a new baseline with --write-baseline"
     try:
         value = read_json_file(path)
         surfaces = {
             name: Baseline(
-                {row["query"]: dict(row["ranks"]) for row in rows},
+                {row["query"]: dict(row["ranks"]) for row in rows if row["query"] not in without},
                 {row["query"]: list(row["leaks"]) for row in rows if row.get("leaks")},
             )
             for name, rows in value["surfaces"].items()
@@ -181,7 +190,7 @@ def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth
     for name in names:
         if name not in surfaces:
             raise BenchmarkError(f"{path} has no ranks of '{name}', only of {', '.join(surfaces)}: {again}")
-        kept, wanted = surfaces[name].ranks, {case.query: set(case.expected) for case in cases}
+        kept = surfaces[name].ranks
         changed = [q for q in {**wanted, **kept} if q not in kept or wanted.get(q) != set(kept[q])]
         if changed:
             raise BenchmarkError(

@@ -146,10 +146,11 @@ def main(arguments: argparse.Namespace) -> int:
     measures.check(names)
     depth = max(_DEPTH, *(int(name.rpartition("@")[2]) for name in names if name.rpartition("@")[2].isdigit()), 0)
     golden = Path(arguments.golden)
-    cases = read_cases(golden)
+    written = read_cases(golden)
+    cases, without = [case for case in written if case.expected], [case.query for case in written if not case.expected]
     file = Path(arguments.baseline) if arguments.baseline else golden.with_suffix(".baseline.json")
     surfaces = arguments.tool or ["search"]
-    baseline = None if arguments.write_baseline else read_baseline(file, cases, surfaces, depth)
+    baseline = None if arguments.write_baseline else read_baseline(file, written, surfaces, depth)
     asked = {name: ask(arguments, name, cases, depth) for name in surfaces}
     hits = {name: named for name, (named, _) in asked.items()}
     now = {name: {case.query: case.ranks(hits[name][case.query], depth) for case in cases} for name in surfaces}
@@ -165,6 +166,7 @@ def main(arguments: argparse.Namespace) -> int:
         leaks = {name: found.names if found else {} for name, (_, found) in asked.items()}
         write_baseline(file, {name: Baseline(now[name], leaks[name]) for name in surfaces}, depth)
         print(f"wrote {file}: the ranks of {len(cases)} queries; commit it")
+        print(*map(_without_page, without), sep="\n", end="\n" * bool(without))
         return 0
     outcomes = judge(
         {name: baseline[name].ranks for name in surfaces},
@@ -178,12 +180,18 @@ def main(arguments: argparse.Namespace) -> int:
         _add_leaks(outcome, asked[name][1], baseline[name])
     failed = any(outcome.failures for outcome in outcomes.values())
     if arguments.markdown:
-        write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file))
+        write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file, without))
     if arguments.json:
-        console.print_json({"passes": not failed, "cases": len(cases), "surfaces": outcomes})
+        shown = {"passes": not failed, "cases": len(cases), "without_page": without, "surfaces": outcomes}
+        console.print_json(shown)
     else:
-        print("\n".join(line for name, outcome in outcomes.items() for line in _lines(name, outcome, depth)))
+        lines = [line for name, outcome in outcomes.items() for line in _lines(name, outcome, depth)]
+        print("\n".join([*map(_without_page, without), *lines]))
     return FAILED if failed else 0
+
+
+def _without_page(query: str) -> str:
+    return f"omitted '{query}': it has lost its page, or has none, so it takes no part"
 
 
 def _add_leaks(outcome: Surface, leaks: Leaks | None, baseline: Baseline) -> None:
@@ -478,10 +486,15 @@ def _lines(name: str, outcome: Surface, depth: int) -> list[str]:
     return lines + ([f"FAILS {failure}" for failure in outcome.failures] or ["passes"])
 
 
-def markdown(outcomes: Mapping[str, Surface], depth: int, golden: Path, baseline: Path) -> str:
-    """The outcome for a pull request."""
+def markdown(
+    outcomes: Mapping[str, Surface], depth: int, golden: Path, baseline: Path, without: Sequence[str] = ()
+) -> str:
+    """The outcome for a pull request; `without`: queries without an expected page."""
     failed = any(outcome.failures for outcome in outcomes.values())
     sections = [_part(name, outcome, depth) for name, outcome in outcomes.items()]
+    if without:
+        title = "Lost its page, or has none, and takes no part"
+        sections.append(gate_page.GateSection("", facts=gate_page.listed(title, list(map(gate_page.code, without)))))
     again = gate_page.code(f"ragbench gate --golden {golden.name} --search ... --write-baseline")
     advice = (
         "Start with the leaks, then the lost queries. If the change is right, because a page has a new name or another "
@@ -516,7 +529,7 @@ def _part(name: str, outcome: Surface, depth: int) -> gate_page.GateSection:
             [f"{gate_page.code(leaking.query)}: {leaking.sentence(gate_page.code)}" for leaking in outcome.leaking],
         ),
         "Passages and latency: not compared, because the baseline has ranks of pages only.",
-        f"Queries: all {cases} of the golden file decide each gate, so a search that was tuned on them looks better "
+        f"Queries: all {cases} with an expected page decide each gate, so a search that was tuned on them looks better "
         "here than it is.",
     ]
     return gate_page.GateSection(name, [head, *rows], facts, outcome.lost, outcome.won, depth)

@@ -87,6 +87,23 @@ def test_repair_of_a_golden_file(place: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.json", '[{"q": "kept", "url": "a.md"}, {"q": "lost", "sources": [{"id": "old"}]}]'),
+        ("g.json", '{"kept": ["a.md"], "lost": ["old.md"]}'),
+        ("g.yaml", "- q: kept\n  url: a.md\n- q: lost\n  relevant:\n    - old.md\n"),
+        ("g.csv", "question,url\nkept,a.md\nlost,old.md\n"),
+    ],
+)
+def test_repair_leaves_a_golden_case_without_a_page(place: Path, capsys, name: str, text: str) -> None:
+    (place / name).write_text(text)
+    assert repair("--golden", name, "--write") == 0
+    assert "gone      old" in capsys.readouterr().out
+    kept, lost = read_cases(place / name.replace("g.", "g.repaired."))
+    assert (kept.expected, lost.query, lost.expected) == (("new-a.md",), "lost", ())
+
+
 GOLDEN = """\
 # golden cases of the search
 cases:

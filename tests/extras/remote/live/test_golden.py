@@ -65,6 +65,7 @@ def test_golden_is_read_in_every_format(name: str, text: str, tmp_path: Path) ->
         ('[{"path": "keys"}]', "a.json: case 1 has no query"),
         ('[{"q": "a", "url": "b"}, {"q": "a", "url": "c"}]', "a.json: case 2 has the query 'a' again"),
         ("[]", "a.json has no cases"),
+        ('[{"q": "a", "expected": []}]', "a.json has no case with an expected page"),
         ("[1]", "a.json must have one list of objects"),
         ("{", "a.json cannot be read: invalid JSON at line 1"),
     ],
@@ -172,6 +173,34 @@ def test_golden_gate_names_lost_and_won_queries(golden: Path, capsys: pytest.Cap
         ("topic 0", None, 1),
         ("topic 1", None, 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("golden.json", json.dumps([*CASES[1:], {"query": "topic 0", "expected": []}])),
+        ("golden.jsonl", "\n".join(map(json.dumps, [{"query": "topic 0", "sources": [{"id": ""}]}, *CASES[1:]]))),
+        ("golden.yaml", f"- {{query: topic 0, expected: }}\n- {json.dumps(CASES[1])}\n"),
+        ("golden.csv", "query,url\ntopic 0,\ntopic 1,guide/page1.md\n"),
+    ],
+)
+def test_golden_case_that_lost_its_page_takes_no_part(golden: Path, capsys, name: str, text: str) -> None:
+    whole = [case for case in CASES if case["query"] in text]
+    golden.write_text(json.dumps(whole), "utf-8")
+    assert gate("--write-baseline") == 0
+    (golden.parent / name).write_text(text, "utf-8")
+    kept = ("--golden", name, "--baseline", "golden.baseline.json")
+    said = "omitted 'topic 0': it has lost its page, or has none, so it takes no part"
+    capsys.readouterr()
+    assert gate(*kept, "--markdown", "gate.md", lost=1) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [said, f"search: {len(whole) - 1} queries"]
+    assert "takes no part**\n\n- `topic 0`" in (golden.parent / "gate.md").read_text()
+    assert gate(*kept, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["without_page"] == ["topic 0"]
+    assert gate("--golden", name, "--write-baseline", "--baseline", "new.json") == 0
+    assert said in capsys.readouterr().out and "topic 0" not in (golden.parent / "new.json").read_text()
+    assert gate(*kept, lost=2) == 1  # the others are compared
+    assert "lost  'topic 1'" in capsys.readouterr().out
 
 
 def test_golden_gate_writes_markdown(golden: Path) -> None:
