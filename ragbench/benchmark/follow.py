@@ -2,13 +2,13 @@
 
 Evidence, in this order: the name still has most of its text; an address of the page in the frontmatter of another
 (`aliases`, `redirect_from`); a rename in the history of git; the text itself, by the runs of words that it shares with
-the documents of today; where all of these leave it in doubt, a redirect of the site. The thresholds are tuned on the
-histories of some documentation sites and measured on others (`research/label_replay.py`).
+the documents of today, and the folder to which other pages of its folder moved; where all of these leave it in doubt, a
+redirect of the site. The thresholds are tuned on the histories of some documentation sites and measured on others
+(`research/label_replay.py`).
 """
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import docno_of_section
+from ragbench.benchmark.folder_moves import FolderMoves
 from ragbench.benchmark.labels import LabelHealth
-from ragbench.benchmark.names import address, addresses
+from ragbench.benchmark.names import LANGUAGE_FOLDER, address, addresses
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.redirects import Redirects
 
@@ -29,7 +30,9 @@ Outcome = Literal["stands", "edited", "rewritten", "moved", "merged", "split", "
 _RUN = 4  # words of a run
 _COMMON = 12  # documents from which a run of words is boilerplate
 _LOST = "no document has its text"
-_LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")  # a folder of one language
+_SAME_FILE, _SAME_TITLE = 0.2, 0.15  # likeness
+_SAME_NAMES = _SAME_FILE + _SAME_TITLE
+_SIBLINGS = 0.3  # likeness of a page where the other pages of its folder moved
 _SHORT = 8  # runs, with fewer of which a text cannot be told from others
 
 
@@ -89,12 +92,13 @@ class Earlier:
     """The judged documents as they were, and what is known of their names since.
 
     `documents`: by docno, where a text is known. `renames`: docnos of today by earlier ones, from git. `redirects`: of
-    the site.
+    the site. `others`: docnos of documents without judgments, where they are known.
     """
 
     documents: Mapping[str, Document] = field(default_factory=dict)
     renames: Mapping[str, str] = field(default_factory=dict)
     redirects: Redirects = field(default_factory=Redirects)
+    others: Collection[str] = frozenset()
 
 
 def runs_of(text: str) -> frozenset[int]:
@@ -112,6 +116,7 @@ class LabelFollower:
         self._documents = {document.docno: document for document in documents}
         self._page = cache(self._followed_page)
         self._old_runs = cache(lambda docno: runs_of(earlier.documents[docno].text))
+        self._old_shares = cache(lambda docno: self._shares(self._old_runs(docno)))
         self._section_runs = cache(self._new_section_runs)
 
     def follow(self, target: str) -> Followed:
@@ -135,7 +140,7 @@ class LabelFollower:
 
     def _edited_page(self, docno: str) -> Followed:
         """A page whose name exists and whose text changed: it stands unless its text went elsewhere."""
-        shares = self._shares(self._old_runs(docno))
+        shares = self._old_shares(docno)
         kept = shares.get(docno, 0.0)
         best, share = max(shares.items(), key=lambda item: item[1], default=(docno, 0.0))
         reason = f"{kept:.0%} of its text is left"
@@ -165,7 +170,7 @@ class LabelFollower:
         new = self._earlier.renames.get(docno)
         if new not in self._documents or new is None:
             return None
-        shares = self._shares(self._old_runs(docno)) if old is not None else {new: 1.0}
+        shares = self._old_shares(docno) if old is not None else {new: 1.0}
         share, best = shares.get(new, 0.0), max(shares.values(), default=0.0)
         doubtful = share < self._limits.trace or best - share > self._limits.found
         confidence = 0.5 if doubtful else 0.9 + share / 10
@@ -182,7 +187,7 @@ class LabelFollower:
         if hit is None:
             return found
         new, reason = hit[0], f"redirect in {hit[1]}"
-        share = 1.0 if old is None else self._shares(self._old_runs(docno)).get(new, 0.0)
+        share = 1.0 if old is None else self._old_shares(docno).get(new, 0.0)
         if share >= self._limits.trace or found.targets == (new,):
             return Followed(docno, self._kind(docno, new), (new,), 0.9, reason)
         if found.targets:
@@ -196,19 +201,40 @@ class LabelFollower:
         return {**given, **{address(f"{docno}.md"): docno for docno in self._documents}}
 
     def _found(self, docno: str, old: Document | None) -> Followed:
-        """By the text alone."""
+        """By the text, and by the folder to which the other pages of its folder moved."""
         if old is None:
             return Followed(docno, "gone", (), 1.0, "no document has its name, and its earlier text is not known")
-        limits, runs = self._limits, self._old_runs(docno)
-        shares = self._shares(runs)
-        ranked = sorted(shares, key=lambda name: (-shares[name] - self._likeness(old, name), name))
-        if not ranked or shares[ranked[0]] < limits.trace or len(runs) < _SHORT:
-            return self._namesake(old) or Followed(docno, "gone", (), 1.0 - max(shares.values(), default=0.0), _LOST)
+        return self._by_text(docno, old, next(filter(self._is_new, self._folder_moves.targets(docno)), ""))
+
+    def _is_new(self, docno: str) -> bool:
+        return docno in self._documents and docno not in self._earlier.documents and docno not in self._earlier.others
+
+    @cached_property
+    def _folder_moves(self) -> FolderMoves:
+        """By the moves that the text alone or git shows."""
+        gone = {name: old for name, old in self._earlier.documents.items() if name not in self._documents}
+        found = [self._by_text(name, old) for name, old in gone.items()]
+        renames = {old: new for old, new in self._earlier.renames.items() if new in self._documents}
+        return FolderMoves({**{one.target: one.targets[0] for one in found if one.is_moved}, **renames})
+
+    def _by_text(self, docno: str, old: Document, expected: str = "") -> Followed:
+        """By the text; `expected` is where the other pages of its folder moved."""
+        limits, runs, shares = self._limits, self._old_runs(docno), self._old_shares(docno)
+        most = max(shares.values(), default=0.0)
+        likeness = {name: self._likeness(old, name) + _SIBLINGS * (name == expected) for name in shares}
+        ranked = sorted(shares, key=lambda name: (-shares[name] - likeness[name], name))
+        lost = not ranked or shares[ranked[0]] < limits.trace or len(runs) < _SHORT
+        if lost or (expected and most < limits.found and shares.get(expected, 0.0) < limits.trace):
+            named = self._namesake(old, expected)
+            return named or Followed(docno, "gone", (), 1.0 - most, _LOST)
         best, others = ranked[0], ranked[1:]
-        share, named = shares[best], self._likeness(old, best)
-        second = max((shares[name] + self._likeness(old, name) for name in others), default=0.0)
-        clear = share >= (limits.named if named else limits.found) and share + named - second >= limits.lead
-        clear = clear and not _changes_language(docno, best)
+        share, bonus = shares[best], likeness[best]
+        second = max((shares[name] + likeness[name] for name in others), default=0.0)
+        least = limits.trace if best == expected else limits.named if bonus else limits.found
+        clear = share >= least and share + bonus - second >= limits.lead
+        clear = clear and (best == expected or not _changes_language(docno, best))
+        if _file_name(docno) != _file_name(best):
+            clear = clear and self._own_share(docno, best) >= least
         reason = f"{share:.0%} of its text is in {best}"
         if clear:
             return Followed(docno, self._kind(docno, best), (best,), share, reason)
@@ -217,21 +243,37 @@ class LabelFollower:
             return Followed(docno, "split", parts, share, f"its text is in {', '.join(parts[:3])}", doubtful=True)
         return Followed(docno, self._kind(docno, best), (best,), share, reason, doubtful=True)
 
-    def _namesake(self, old: Document) -> Followed | None:
-        """The only new page with its title and file name: sure for one of hardly any text in a folder of that name."""
+    def _own_share(self, docno: str, new: str) -> float:
+        """The share of the runs that no other earlier document has, which are in a new one; 0 for hardly any such runs.
+
+        Pages of one form, such as those of the commands of a program, share most of their text.
+        """
+        own = {run for run in self._old_runs(docno) if self._earlier_counts[run] == 1}
+        return len(own & self._new_runs[new]) / len(own) if len(own) >= _SHORT else 0.0
+
+    @cached_property
+    def _earlier_counts(self) -> Counter[int]:
+        """The number of earlier documents by run."""
+        return Counter(run for docno in self._earlier.documents for run in self._old_runs(docno))
+
+    def _namesake(self, old: Document, expected: str) -> Followed | None:
+        """The only new page with its title and file name, or the one where the other pages of its folder moved.
+
+        Sure for both, and for a page of hardly any text in a folder of that name.
+        """
         alike = [
-            docno
-            for docno, new in self._documents.items()
-            if docno not in self._earlier.documents
-            and _file_name(docno) == _file_name(old.docno)
-            and new.title.casefold() == old.title.casefold()
+            docno for docno in self._documents if self._is_new(docno) and self._likeness(old, docno) >= _SAME_NAMES
         ]
+        short = len(self._old_runs(old.docno)) < _SHORT
+        if len(alike) == 1 and short and len(self._new_runs[alike[0]]) < 2 * _SHORT:
+            return Followed(old.docno, "moved", (alike[0],), 0.8, "same title and file name, other text")
+        if expected:
+            reason = f"the other pages of its folder moved to that of {expected}, other text"
+            sure = expected in alike
+            return Followed(old.docno, "moved", (expected,), 0.8 if sure else 0.3, reason, doubtful=not sure)
         if len(alike) != 1:
             return None
-        short = len(self._old_runs(old.docno)) < _SHORT and len(self._new_runs[alike[0]]) < 2 * _SHORT
-        return Followed(
-            old.docno, "moved", (alike[0],), 0.8 if short else 0.3, "same title and file name, other text", not short
-        )
+        return Followed(old.docno, "moved", (alike[0],), 0.3, "same title and file name, other text", doubtful=True)
 
     def _kind(self, docno: str, new: str) -> Outcome:
         """`merged` into a page that has mostly other text, else `moved`."""
@@ -243,7 +285,7 @@ class LabelFollower:
         """A bonus for an equal file name and an equal title."""
         new = self._documents[docno]
         same_file = _file_name(old.docno) == _file_name(docno)
-        return 0.2 * same_file + 0.15 * (old.title.casefold() == new.title.casefold())
+        return _SAME_FILE * same_file + _SAME_TITLE * (old.title.casefold() == new.title.casefold())
 
     def _section(self, target: str, page: Followed) -> Followed:
         """A section of a page that was followed."""
@@ -335,7 +377,7 @@ def _file_name(docno: str) -> str:
 
 def _changes_language(old: str, new: str) -> bool:
     """Whether two docnos are in folders of different languages (`de/keys`, `en/keys`), which may hold equal text."""
-    languages = [{part for part in docno.split("/")[:-1] if _LANGUAGE.fullmatch(part)} for docno in (old, new)]
+    languages = [{part for part in docno.split("/")[:-1] if LANGUAGE_FOLDER.fullmatch(part)} for docno in (old, new)]
     return all(languages) and languages[0].isdisjoint(languages[1])
 
 

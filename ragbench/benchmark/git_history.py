@@ -98,11 +98,13 @@ class History:
         named = {docno_of(event.old): event for event in reversed(events)}  # the newest of a name
         renames = {docno: new for docno in docnos if (new := _final(docno, events))}
         places = {docno: (f"{named[docno].commit}^", named[docno].old) for docno in docnos if docno in named}
+        files = {docno_of(path): path for path in self.files(since)} if since else {}
         if since:
-            files = {docno_of(path): path for path in self.files(since)}
             places |= {docno: (since, files[docno]) for docno in docnos if docno in files}
         texts = self.texts(places)
-        return Earlier({docno: parse_document(docno, *text, 0.0)[0] for docno, text in texts.items()}, renames)
+        return Earlier(
+            {docno: parse_document(docno, *text, 0.0)[0] for docno, text in texts.items()}, renames, others=files.keys()
+        )
 
     def files(self, commit: str) -> list[str]:
         """The paths of the pages of the folder in a commit, below the folder."""

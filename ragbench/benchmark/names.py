@@ -32,6 +32,12 @@ _ROUTE = re.compile(r"^(https?://[^#]*?)/?#/")  # of Docsify
 _LINE = re.compile(r"L(\d+)\b.*")  # `#L12-L20` of GitHub
 _LINES = re.compile(r":(\d+)(?:[-:]\d+)*$")  # `page.md:12` of editors, `page.md#Heading:1-47` of `ragbench search`
 _SEPARATOR = re.compile(r"\s*[,|\s]\s*")
+_LANGUAGES = (  # of ISO 639-1, without those that name something else in paths, such as `ts`, `os` and `kv`
+    "ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka kk km kn ko ky "
+    "lt lv mk mn mr ms my nb ne nl nn no pa pl pt ro ru si sk sl sq sr sv sw ta te th tl tr uk ur uz vi zh"
+)
+LANGUAGE_FOLDER = re.compile(rf"(?:{'|'.join(_LANGUAGES.split())})(?:[-_][a-z]{{2,4}})?", re.IGNORECASE)
+"""The name of a folder with the pages of one language: `de`, `pt-BR`, `zh_Hans`."""
 _COMPARED = 2000
 _SHOWN = 5  # anchors
 

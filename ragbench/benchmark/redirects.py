@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.names import address
 from ragbench.boundary.json import read_json, read_text
@@ -126,14 +126,23 @@ def read_redirects(corpus: Path, top: Path) -> Redirects:
     return Redirects(tuple(rules))
 
 
+def read_redirect_file(file: Path) -> Redirects:
+    """The redirects of one file, by its name: of lines `OLD NEW` if it is none that a tool reads.
+
+    Raises BenchmarkError for a file that cannot be read.
+    """
+    try:
+        return Redirects(tuple((old, new, file.name) for old, new in _pairs(file.name, read_text(file))))
+    except (BoundaryError, OSError, ValueError, RecursionError) as error:
+        reason = why_unreadable(error) if isinstance(error, OSError) else str(error)
+        raise BenchmarkError(
+            f"{file} cannot be read ({reason}): name a file of redirects, or of lines `OLD NEW`"
+        ) from None
+
+
 def _pairs(name: str, text: str) -> Iterator[tuple[str, str]]:
     """The old and new paths of a file of this name."""
-    if name == "_redirects":
-        for line in text.splitlines():
-            old, new, *more = [*line.partition("#")[0].split(), "", ""][:4]
-            if old and new and all(word.startswith("3") for word in more if word.rstrip("!").isdigit()):
-                yield old, new
-    elif name.startswith("mkdocs"):
+    if name.startswith("mkdocs"):
         for _, block in _MAPS.findall(f"{text}\n"):
             yield from ((old, new) for _, old, _, new in _MAP.findall(block))
     elif name.startswith("docusaurus"):
@@ -141,8 +150,13 @@ def _pairs(name: str, text: str) -> Iterator[tuple[str, str]]:
             to, origin = _TO.search(written), _FROM.search(written)
             if to and origin:
                 yield from ((old, to[2]) for _, old in _QUOTED.findall(origin[1]))
-    else:
+    elif name.endswith((".toml", ".json")):
         yield from _in_objects(tomllib.loads(text) if name.endswith(".toml") else read_json(text))
+    else:
+        for line in text.splitlines():
+            old, new, *more = [*line.partition("#")[0].split(), "", ""][:4]
+            if old and new and all(word.startswith("3") for word in more if word.rstrip("!").isdigit()):
+                yield old, new
 
 
 def _in_objects(value: Any) -> Iterator[tuple[str, str]]:

@@ -258,3 +258,67 @@ def test_history_of_a_folder_without_git_is_none(tmp_path: Path) -> None:
 def test_history_that_git_cannot_read_is_one_sentence(moved: Path) -> None:
     with pytest.raises(BenchmarkError, match=r"git cannot read the history of .* specify the earlier pages"):
         History(moved, "docs/", "no-such-branch").events()
+
+
+FORM = prose(40, 40)  # what the pages of all commands share
+
+
+def command(name: str, seed: int, folder: str):
+    return page(f"{folder}/{name}", f"# {name}\n\n{FORM} {prose(seed, 30)}")
+
+
+def test_follow_a_page_to_where_its_folder_moved() -> None:
+    names = ["add", "build", "check", "doc"]
+    before = [command(name, number, folder) for folder in ("src/man", "src/book") for number, name in enumerate(names)]
+    before += [page("src/man/x", f"# X\n\n{prose(50)}"), page("src/man/y", f"# Y\n\n{prose(51)}")]
+    before += [page("src/book/x", f"# X\n\n{prose(52)}"), page("src/book/y", f"# Y\n\n{prose(53)}")]
+    after = [replace(one, docno=one.docno.replace("src/", "doc/")) for one in before]
+    follower = LabelFollower(earlier(*before), after)
+    for one in before:  # the text alone is in two forms
+        followed = follower.follow(one.docno)
+        assert (followed.targets, followed.doubtful) == ((one.docno.replace("src/", "doc/"),), False), one.docno
+    alone = LabelFollower(earlier(before[0], *before[4:6]), after).follow("src/man/add")
+    assert alone.doubtful  # no other page of its folder shows where it went
+
+
+def test_follow_a_rewritten_page_to_where_its_folder_moved() -> None:
+    before = [page(f"guide/{name}", f"# {name}\n\n{prose(seed)}") for seed, name in enumerate(("a", "b", "c", "d"))]
+    after = [page(f"manual/{one.docno[-1]}", one.text) for one in before[:2]]
+    after += [page("manual/c", f"# c\n\n{prose(60)}"), page("manual/d", f"# Other\n\n{prose(61)}")]
+    follower = LabelFollower(earlier(*before), after)
+    same_title, other = follower.follow("guide/c"), follower.follow("guide/d")
+    assert (same_title.targets, same_title.doubtful) == (("manual/c",), False)
+    assert (other.targets, other.doubtful) == (("manual/d",), True)
+    one_sibling = LabelFollower(earlier(*before[1:3]), after).follow("guide/c")
+    assert one_sibling.doubtful and "same title and file name" in one_sibling.reason
+    was_there = replace(earlier(*before), others={"manual/c"})
+    assert LabelFollower(was_there, after).follow("guide/c").outcome == "gone"
+
+
+def test_follow_doubts_a_page_that_other_pages_explain() -> None:
+    before = [command("app", 70, "cli"), command("app-get", 71, "cli"), command("app-set", 72, "cli")]
+    short = [page(one.docno, f"{one.text[:-200]}") for one in before[1:]]
+    after = [replace(before[0], docno="cli2/app")]  # the pages of two commands are gone
+    follower = LabelFollower(earlier(before[0], *short), after)
+    assert follower.follow("cli/app").targets == ("cli2/app",) and not follower.follow("cli/app").doubtful
+    assert not follower.follow("cli/app-get").is_moved  # though most of its text is there
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "doubtful"),
+    [("de/keys", "en/keys", True), ("ui/keys", "db/keys", False), ("docs/pt-BR/keys", "docs/zh_Hans/keys", True)],
+)
+def test_follow_doubts_a_move_to_another_language(old: str, new: str, doubtful: bool) -> None:
+    followed = LabelFollower(earlier(page(old, KEYS)), [page(new, KEYS)]).follow(old)
+    assert (followed.targets, followed.doubtful) == ((new,), doubtful)
+
+
+def test_history_knows_the_names_of_documents_without_judgments(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("a")
+    (tmp_path / "b.md").write_text("b")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "x")):
+        git(tmp_path, *words)
+    history = History.of(tmp_path)
+    assert history is not None
+    known = history.earlier(["a"], [], history.commit("HEAD"))
+    assert set(known.documents) == {"a"} and set(known.others) >= {"b"}

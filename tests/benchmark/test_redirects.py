@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.benchmark.redirects import Redirects, read_redirects
+from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.redirects import Redirects, read_redirect_file, read_redirects
 
 PLACES = {"guide/keys": "guide/keys", "guide/logs": "guide/logs", "intro": "intro", "v2/a/b": "v2/a/b"}
 
@@ -78,3 +79,23 @@ def test_redirects_in_a_damaged_file_are_named(tmp_path: Path, caplog: pytest.Lo
     (tmp_path / "vercel.json").write_text("{")
     assert read_redirects(tmp_path, tmp_path) == Redirects()
     assert "the redirects in" in caplog.text and "vercel.json are not followed: it cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("moved.txt", "# since 2\n/docs/keys /docs/guide/keys\n/docs/x / 200\n"),
+        ("mkdocs.yaml", "redirect_maps:\n  keys.md: guide/keys.md\n"),
+        ("old.json", '[{"from": "/keys", "to": "/guide/keys"}]'),
+    ],
+)
+def test_redirects_of_one_named_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_redirect_file(tmp_path / name).page("keys", PLACES) == ("guide/keys", name)
+
+
+def test_redirects_of_one_file_that_cannot_be_read(tmp_path: Path) -> None:
+    for name, reason in (("none.txt", "no such file"), ("bad.json", "invalid JSON")):
+        (tmp_path / "bad.json").write_text("{")
+        with pytest.raises(BenchmarkError, match=rf"cannot be read \({reason}.*lines `OLD NEW`"):
+            read_redirect_file(tmp_path / name)

@@ -12,7 +12,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
 from ragbench.base.suggestions import nearest
 from ragbench.benchmark.lines import read_rows
-from ragbench.benchmark.names import Names
+from ragbench.benchmark.names import LANGUAGE_FOLDER, Names
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
@@ -28,7 +28,7 @@ _COPIES = {
     "versions": re.compile(
         r"(?:version-|v|release-)?\d+(?:\.(?:\d+|x))*|latest|next|current|stable|dev", re.IGNORECASE
     ),
-    "languages": re.compile(r"[a-z]{2}(?:[-_][a-z]{2,4})?", re.IGNORECASE),
+    "languages": LANGUAGE_FOLDER,
 }
 _COPY_DEPTH, _COPIES_SHOWN = 4, 3
 

@@ -29,7 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--site", required=True, metavar="URL", help="base URL of the published documents; links to it become judgments"
     )
-    parser.add_argument("--redirects", type=Path, metavar="FILE", help="lines `OLD NEW` of paths that have moved")
+    parser.add_argument(
+        "--redirects",
+        type=Path,
+        metavar="FILE",
+        help="redirects of the site: a file of its tools, such as _redirects, or lines `OLD NEW` of paths",
+    )
     parser.add_argument(
         "--per-page", type=int, default=5, metavar="N", help="maximum number of queries for each page (default 5)"
     )
@@ -43,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the threads, choose questions, write them with a sheet to review."""
     from ragbench.benchmark.lines import write_atomically
+    from ragbench.benchmark.redirects import read_redirect_file
     from ragbench.config import composition
     from ragbench.extras.collect.topics import threads
     from ragbench.extras.collect.topics.collected import require_new
@@ -53,7 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
     sheet, path = arguments.out / "review.csv", arguments.out / "topics.jsonl"
     require_new(path, replace=arguments.replace)
     issue_threads = threads.read(arguments.file)
-    moved = threads.read_redirects(arguments.redirects) if arguments.redirects else {}
+    moved = read_redirect_file(arguments.redirects) if arguments.redirects else None
     benchmark = settings.documents()
     pages = threads.Pages(benchmark.documents, arguments.site, moved)
     topics = threads.choose(issue_threads, pages, spec).by_file(benchmark)

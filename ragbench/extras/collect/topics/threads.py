@@ -22,6 +22,7 @@ from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.names import Names, address
+from ragbench.benchmark.redirects import Redirects
 from ragbench.boundary.json import read_json, read_json_lines, read_text
 from ragbench.extras.collect.pool import to_csv
 from ragbench.extras.collect.search_log import personal
@@ -177,11 +178,12 @@ def _plain(cooked: str) -> str:
 class Pages:
     """Finds the document of an address below `site`, as `Names` and redirects do, and of a title in a text."""
 
-    def __init__(self, documents: Sequence[Document], site: str, redirects: Mapping[str, str] | None = None) -> None:
-        """`redirects` leads from the path of an address to another, as lines of a `_redirects` file do."""
+    def __init__(self, documents: Sequence[Document], site: str, redirects: Redirects | None = None) -> None:
+        """`redirects`: those of the site, for addresses at which there is no document."""
         self._site = (site if "://" in site else f"https://{site}").rstrip("/")
         self._names = Names(documents, self._site)
-        self._redirects = {address(old): new for old, new in (redirects or {}).items()}
+        self._redirects = redirects or Redirects()
+        self._places = {address(f"{document.docno}.md"): document.docno for document in documents}
         titles = [(_words(document.title), document.docno) for document in documents]
         counts = Counter(title for title, _ in titles)
         self._titles = {
@@ -196,7 +198,8 @@ class Pages:
         if not f"{url.path}/".startswith(f"{site.path}/"):
             return None
         path = url.path[len(site.path) :]
-        return self._names.document(f"{self._site}/{self._redirects.get(address(path), path).lstrip('/')}")
+        hit = None if address(path) in self._places else self._redirects.page(address(path), self._places)
+        return hit[0] if hit else self._names.document(f"{self._site}/{path.lstrip('/')}")
 
     def named(self, text: str) -> str | None:
         """The only document whose title of three words or more a text contains."""
@@ -208,16 +211,6 @@ class Pages:
 def _words(text: str) -> str:
     """The words of a text with blanks between and around them."""
     return f" {' '.join(_WORD.findall(text.lower()))} "
-
-
-def read_redirects(file: Path) -> dict[str, str]:
-    """Old and new paths from a file of lines `OLD NEW`, such as `_redirects`; comments begin with `#`."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchmarkError(f"{file} cannot be read ({error}): name a file of lines `OLD NEW`") from None
-    pairs = (line.split() for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    return {pair[0]: pair[1] for pair in pairs if len(pair) >= 2}
 
 
 def question_of(thread: Thread, spec: ThreadSpec) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.redirects import Redirects
 from ragbench.commands import cli
 from ragbench.extras.collect.topics import threads
 from ragbench.extras.collect.topics.threads import Pages, Post, Thread, ThreadSpec
@@ -66,7 +67,7 @@ def pages(vault: Path) -> Pages:
     from ragbench.benchmark import load
 
     data = {"loader": "vault", "corpus": str(vault), "include": ["**/*.md"], "on_error": "fail", "name": None}
-    return Pages(load.load(data, topics=False).documents, SITE, {"/old-scenes": "/scenes"})
+    return Pages(load.load(data, topics=False).documents, SITE, Redirects((("/old-scenes", "/scenes", "_redirects"),)))
 
 
 @pytest.mark.parametrize(
