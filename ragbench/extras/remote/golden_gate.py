@@ -182,8 +182,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.markdown:
         write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file, without))
     if arguments.json:
-        shown = {"passes": not failed, "cases": len(cases), "without_page": without, "surfaces": outcomes}
-        console.print_json(shown)
+        printed = {"passes": not failed, "cases": len(cases), "without_page": without, "surfaces": outcomes}
+        console.print_json(printed)
     else:
         lines = [line for name, outcome in outcomes.items() for line in _lines(name, outcome, depth)]
         print("\n".join([*map(_without_page, without), *lines]))
