@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from ragbench.base.document_names import is_untitled
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document, Section
@@ -15,7 +16,6 @@ from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
-from ragbench.corpus.words import is_untitled
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark

@@ -1,6 +1,6 @@
 """The words of a text as they are indexed and asked, where the text itself is shown as it was written.
 
-Composed letters, no code points that are never shown, and no destinations of links.
+Composed letters, and no code points that are never shown.
 """
 
 from __future__ import annotations
@@ -21,25 +21,6 @@ KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"  # without the do
 IDEOGRAPHS = r"\u3400-\u4dbf\u4e00-\u9fff"
 HANGUL = r"\uac00-\ud7af"
 """The letters of Japanese, Chinese and Korean, for a class of a regular expression."""
-
-_DESTINATION = re.compile(
-    r"(?P<code>(?P<ticks>`+|~{3,})(?!`).*?(?<!`)(?P=ticks)(?!`))"
-    r"|\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"  # `[label](page.md "title")`
-    r"|^ {0,3}\[[^\[\]\n^][^\[\]\n]*\]:[ \t]*\S+(?:[ \t]+[\"'(][^\n]*)?$"  # `[label]: page.md "title"`
-    r"|\[\[[^\[\]|\n]*\|(?P<label>[^\[\]\n]*)\]\]",  # `[[page|label]]`
-    re.DOTALL | re.MULTILINE,
-)
-
-
-def without_destinations(text: str) -> str:
-    """The text with the labels of its links only, as a page shows it; code is left alone.
-
-    >>> without_destinations("see [tides](sea/tides.md) and `a[i](x)`")
-    'see [tides] and `a[i](x)`'
-    """
-    if "](" not in text and "]:" not in text and "[[" not in text:
-        return text
-    return _DESTINATION.sub(lambda match: match["code"] or match["label"] or "]" * match[0].startswith("]"), text)
 
 
 def normalised(text: str) -> str:

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import progress
+from ragbench.base.document_names import is_untitled
 from ragbench.base.types import Chunk
 from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.words import is_untitled
 from ragbench.index.language_detection import language
 from ragbench.index.openings import opening
 from ragbench.index.parts import StoredPart

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from posixpath import splitext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.options import section
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import DocumentMetadata
-from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage, values_of
+from ragbench.corpus.metadata import Metadata, read_metadata
 from ragbench.index.doc_type import component_of, doc_type, product_of
 from ragbench.index.parts import Part
 
@@ -179,3 +179,15 @@ FACETS = Part(
     ),
 )
 MODIFIED = Part("modified", fingerprint=lambda index: index.collection, open=_modified)
+
+
+def tag_lineage(tag: str) -> tuple[str, ...]:
+    """A hierarchical tag and those above it, outermost first: `auth/tokens` -> `auth`, `auth/tokens`."""
+    parts = tag.split("/")
+    return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+
+
+def values_of(value: Any) -> tuple[str, ...]:
+    """The values of a condition or of a column as texts: of a list all, else the one; truth as `true` and `false`."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in values if one is not None)

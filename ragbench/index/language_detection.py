@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ragbench.base import minimums
-from ragbench.corpus.searched import HANGUL, IDEOGRAPHS, KANA, without_destinations
+from ragbench.corpus.searched import HANGUL, IDEOGRAPHS, KANA
+from ragbench.index.texts import without_destinations
 
 VERSION = 1
 _FUNCTION_WORDS = {

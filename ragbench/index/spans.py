@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ragbench.base.types import CodeBlock, Document, Section
-from ragbench.corpus.sections import body_start, is_under, parent_anchor, sections_between
+from ragbench.corpus.sections import sections_between
 
 _CLOSING = r"[\"'\u201d\u2019)\]*_`]*"  # quotation marks, brackets and markup after a full stop
 _BREAKS = re.compile(
@@ -21,6 +21,9 @@ _BREAKS = re.compile(
     """,
     re.VERBOSE,
 )
+# `## Title`, or lines of text with `===` or `---` under them; then blanks. A section of level 1-6 begins with one of
+# the two.
+_HEADING_LINES = re.compile(r" {0,3}(?:#{1,6}(?![^ \t\n])[^\n]*|(?:[^\n]+\n)+?[^\S\n]*(?:=+|-+)[ \t]*(?=\n|\Z))\s*")
 # The costs of a cut; one at a paragraph break costs nothing. A piece of half the least length costs 0.5.
 _SENTENCE_COST = 0.15
 _WORD_COST = 1.0
@@ -252,3 +255,19 @@ class _Cutter:
         core, end = core + len(body) - len(body.lstrip()), core + len(body.rstrip())
         repeated = self.text[start:core]
         return Span(start + len(repeated) - len(repeated.lstrip()), core, end)
+
+
+def body_start(text: str, section: Section) -> int:
+    """The offset of the first character of a section that is neither heading nor blank; its end when there is none."""
+    heading = _HEADING_LINES.match(text, section.start) if section.level else None
+    return min(heading.end(), section.end) if heading else section.start
+
+
+def parent_anchor(section: Section) -> str:
+    """The anchor of the section whose heading holds this one, `""` at the outermost level."""
+    return section.anchor.rpartition("/")[0]
+
+
+def is_under(section: Section, anchor: str) -> bool:
+    """Whether the section stands under the heading with this anchor, at any depth; everything stands under `""`."""
+    return not anchor or section.anchor.startswith(f"{anchor}/")

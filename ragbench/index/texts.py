@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ragbench.base.bounds import one_of
+from ragbench.base.document_names import has_words, is_untitled, words_of_path
 from ragbench.base.options import section
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.searched import without_destinations
-from ragbench.corpus.words import has_words, is_untitled, words_of_path
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
+_DESTINATION = re.compile(
+    r"(?P<code>(?P<ticks>`+|~{3,})(?!`).*?(?<!`)(?P=ticks)(?!`))"
+    r"|\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"  # `[label](page.md "title")`
+    r"|^ {0,3}\[[^\[\]\n^][^\[\]\n]*\]:[ \t]*\S+(?:[ \t]+[\"'(][^\n]*)?$"  # `[label]: page.md "title"`
+    r"|\[\[[^\[\]|\n]*\|(?P<label>[^\[\]\n]*)\]\]",  # `[[page|label]]`
+    re.DOTALL | re.MULTILINE,
+)
 FIELDS = (
     "content",
     "title",
@@ -45,8 +51,8 @@ class PassageTemplate:
     """The text of a chunk for a model: `title`, words of the `path`, `headings` as `A > B > C`, a blank line, the text.
 
     A text that continues a table or list begins with its opening (`ragbench.index.openings`).
-    Headings alone are seed 000's P2. Names without meaning (`ragbench.corpus.words`) and a first heading that repeats
-    the title are excluded.
+    Headings alone are seed 000's P2. Names without meaning (`ragbench.base.document_names`) and a first heading that
+    repeats the title are excluded.
     """
 
     title: bool = False
@@ -140,3 +146,14 @@ def _document_fields(table: ChunkTable, document: int) -> dict[str, str]:
         "author": " \n".join(metadata.authors),
         "anchors": " \n".join(table.labels[document]),
     }
+
+
+def without_destinations(text: str) -> str:
+    """The text with the labels of its links only, as a page shows it; code is left alone.
+
+    >>> without_destinations("see [tides](sea/tides.md) and `a[i](x)`")
+    'see [tides] and `a[i](x)`'
+    """
+    if "](" not in text and "]:" not in text and "[[" not in text:
+        return text
+    return _DESTINATION.sub(lambda match: match["code"] or match["label"] or "]" * match[0].startswith("]"), text)

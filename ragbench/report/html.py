@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress
+from ragbench.base.document_names import readable
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.html import templates
 from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
-from ragbench.corpus.words import readable
 from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence.policy import Policy
 from ragbench.report import evidence, figures, page_tables, pareto, screen

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from ragbench.base.document_names import readable
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.benchmark import load
-from ragbench.corpus.words import readable
 from ragbench.extras.studio.app import Studio, create_app
 from ragbench.extras.studio.guard import cookie_of
 

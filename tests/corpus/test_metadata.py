@@ -4,8 +4,9 @@ import datetime
 
 import pytest
 
-from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata, tag_lineage, timestamp
+from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata, timestamp
 from ragbench.corpus.reader import _split_frontmatter
+from ragbench.index.filters import tag_lineage
 
 # 2026-01-05T00:00:00Z, from `date -u -d 2026-01-05 +%s`.
 FIFTH_OF_JANUARY = 1767571200.0

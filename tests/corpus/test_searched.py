@@ -5,7 +5,8 @@ import unicodedata
 import pytest
 
 from ragbench.benchmark.phrases import Finder, words
-from ragbench.corpus.searched import normalised, without_destinations
+from ragbench.corpus.searched import normalised
+from ragbench.index.texts import without_destinations
 
 
 @pytest.mark.parametrize(

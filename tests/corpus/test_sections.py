@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from ragbench.base.types import Section
 from ragbench.corpus.markdown import parse_markdown
 from ragbench.corpus.reader import parse_document
-from ragbench.corpus.sections import body_start, build_sections, is_under, parent_anchor, section_id, slug
+from ragbench.corpus.sections import build_sections, section_id, slug
+from ragbench.index.spans import body_start, is_under, parent_anchor
 
 
 def sections(text: str) -> tuple[Section, ...]:

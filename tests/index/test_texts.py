@@ -4,10 +4,9 @@ import pytest
 
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.reader import parse_document
-from ragbench.corpus.searched import without_destinations
 from ragbench.index.chunking import HeaderChunker
 from ragbench.index.chunks import ChunkTable, build_chunks
-from ragbench.index.texts import FIELDS, PassageTemplate, lexical_rows
+from ragbench.index.texts import FIELDS, PassageTemplate, lexical_rows, without_destinations
 
 FILES = {
     "ops/rotateKeys": "---\ntitle: Rotating keys\naliases: [key rotation]\ntags: [auth/tokens]\n---\n"

@@ -25,7 +25,6 @@ from ragbench.base.files import write_text
 from ragbench.base.formatting import counted
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
-from ragbench.corpus.metadata import values_of
 from ragbench.evaluation import measures
 from ragbench.evaluation.moves import Answers, Moved, moves
 from ragbench.evidence.statistics import TIE, significant
@@ -34,6 +33,7 @@ from ragbench.extras.remote.golden import Baseline, Case, is_same, read_baseline
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
 from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
+from ragbench.index.filters import values_of
 
 MEASURES = "R@1,R@10,RR"
 _HTTP = ("http://", "https://")

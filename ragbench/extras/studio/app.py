@@ -17,8 +17,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
+from ragbench.base.document_names import readable
 from ragbench.base.errors import RagbenchError
-from ragbench.corpus.words import readable
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.ship.access import LOOPBACK
 from ragbench.extras.studio.guard import StudioGuard

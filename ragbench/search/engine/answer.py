@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from ragbench.base.document_names import readable
 from ragbench.base.errors import ConfigError
 from ragbench.base.html import render
 from ragbench.base.types import CompressionStats, Explanation, Hit, Place, Query, QueryState, Ranking
-from ragbench.corpus.words import readable
 from ragbench.search.engine.context import Context, context
 from ragbench.search.engine.hits import first_hits, hits, with_children
 from ragbench.search.engine.pipeline import Pipeline, start

@@ -14,8 +14,9 @@ from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
 from ragbench.base.types import Filters, QueryState
-from ragbench.corpus.metadata import Date, normalise_tags, timestamp, values_of
+from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.doc_type import DOC_TYPES
+from ragbench.index.filters import values_of
 from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:

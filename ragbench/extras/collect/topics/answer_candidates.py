@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.phrases import words
-from ragbench.corpus.sections import body_start, section_id
+from ragbench.corpus.sections import section_id
+from ragbench.index.spans import body_start
 
 _K1, _B = 1.2, 0.75
 _STEM = 6

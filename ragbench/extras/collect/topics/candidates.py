@@ -16,8 +16,9 @@ from ragbench.base.types import Document, Link
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.corpus.markdown import is_mdx, links_in, parser, plain_text
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.sections import body_start, section_id
+from ragbench.corpus.sections import section_id
 from ragbench.extras.collect.topics.spec import KINDS, Kind
+from ragbench.index.spans import body_start
 
 Titles = Mapping[str, str]
 """The title of every document by docno."""

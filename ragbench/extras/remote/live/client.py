@@ -21,9 +21,9 @@ from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.processes import SAFE_PATH
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json, read_json_lines
-from ragbench.corpus.metadata import values_of
 from ragbench.extras.remote.http import Client, HttpError
 from ragbench.extras.remote.live.hit_matching import LiveHit
+from ragbench.index.filters import values_of
 
 _MOST_PAUSE_S = 30.0
 """The longest wait before another attempt, even if the search asks for more."""

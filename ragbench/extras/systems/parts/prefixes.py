@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.types import Ranking
-from ragbench.corpus.metadata import tag_lineage
 from ragbench.extras.systems.parts.scan import is_cjk, primitive_values
 from ragbench.index.artefacts import check_ranges
+from ragbench.index.filters import tag_lineage
 from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
