@@ -91,7 +91,7 @@ class Document:
 
     `docno` is the path below the collection's root without the extension, `/`-separated, white space percent-encoded.
     `text` is the body without frontmatter (`first_line` is the 1-based line of the file at which it starts);
-    `frontmatter` is the parsed YAML mapping (`{}` when absent or malformed). `modified` is in seconds since the epoch:
+    `frontmatter` is the parsed YAML mapping (`{}` when absent). `modified` is in seconds since the epoch:
     frontmatter `modified`, `date` or `created`, else the file's mtime. `digest` is a SHA-256 over the file's bytes.
     `tags` are without `#`, lower-case, from frontmatter and text, with hierarchy kept (`auth/tokens`).
     """

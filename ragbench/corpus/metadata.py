@@ -19,10 +19,18 @@ _DATE_READERS: tuple[Callable[[str], datetime.datetime], ...] = (
     email.utils.parsedate_to_datetime,
 )
 _UNPUBLISHED = {
-    "true": re.compile("draft|unlisted|hidden|search: exclude|search_exclude|excludesearch|exclude_from_search"),
-    "false": re.compile("published|publish|searchable|search|pagefind"),
+    "true": re.compile(
+        "draft|unlisted|hidden|headless|noindex|search: exclude|search_exclude|excludesearch|exclude_from_search"
+        "|eleventyexcludefromcollections"
+    ),
+    "false": re.compile("published|publish|searchable|search|pagefind|in_search_index|permalink|_?build: render"),
+    "never": re.compile("_?build: (?:render|list)"),  # of Hugo
 }
-_NO_PAGE = re.compile(r"(?i)(?:^|/)(_drafts/|_(?:sidebar|navbar|footer)\.md$)")  # of Jekyll; of Docsify and wikis
+_NO_PAGE = re.compile(r"(?:^|/)((?i:_drafts/|_(?:sidebar|navbar|footer)\.md$)|SUMMARY\.md$)")
+"""Drafts of Jekyll; menus of Docsify, of wikis, of mdBook and GitBook."""
+_MENU = re.compile(r"(?:\s*(?:#.*|(?:[-*+][ \t]+)?\[.*\]\(.*\)|[-_*]{3,})[ \t]*(?:\n|\Z))+\s*")
+_HOME = re.compile("(?:hero|features|heroText|tagline|actionText)(?:: |$)")
+_HOME_TEXT = re.compile("(?i)(?:^|: |hero|action|link)(?:name|text|tagline|title|details|description|alt)$")
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -49,7 +57,9 @@ def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
     """The fields of a frontmatter mapping, whatever the case of their names; never raises."""
     if not frontmatter:
         return Metadata()
+    taxonomies = frontmatter.get("taxonomies")  # of Zola
     frontmatter = {key.lower(): value for key, value in frontmatter.items()} | dict(frontmatter)
+    frontmatter = {**(taxonomies if isinstance(taxonomies, Mapping) else {}), **frontmatter}
     dates = (timestamp(frontmatter.get(key)) for key in ("modified", "date", "created"))
     return Metadata(
         title=_first_text(frontmatter, "title"),
@@ -69,35 +79,34 @@ def aliases_of(frontmatter: Mapping[str, Any]) -> tuple[str, ...]:
     return _entries(frontmatter, "aliases", "alias")
 
 
-def unpublished(frontmatter: Mapping[str, Any], path: str = "") -> str:
+def unpublished(frontmatter: Mapping[str, Any], path: str = "", text: str = "") -> str:
     """Why a page is not published, listed or searched: a field such as `draft: true`, drafts of Jekyll, menus."""
-    if found := _NO_PAGE.search(path):
+    if (found := _NO_PAGE.search(path)) and (found[1] != "SUMMARY.md" or _MENU.fullmatch(text)):
         return found[1]
-    fields = {key.lower(): value for key, value in frontmatter.items()}
-    search = fields.get("search")
-    fields["search: exclude"] = search.get("exclude") if isinstance(search, Mapping) else None
-    texts = {name: str(value).lower() for name, value in fields.items()}
-    return next(
-        (f"{n}: {text}" for n, text in texts.items() if text in _UNPUBLISHED and _UNPUBLISHED[text].fullmatch(n)), ""
-    )
+    texts = ((name.lower(), str(value).lower()) for name, value in _flat(frontmatter))
+    return next((f"{n}: {text}" for n, text in texts if text in _UNPUBLISHED and _UNPUBLISHED[text].fullmatch(n)), "")
+
+
+def home_texts(frontmatter: Mapping[str, Any]) -> list[str]:
+    """What a home page shows of its front matter: hero and features of VitePress, VuePress and Starlight."""
+    texts = ((name, value) for name, value in _flat(frontmatter) if isinstance(value, str) and _HOME.match(name))
+    return [" ".join(value.split()) for name, value in texts if value.strip() and _HOME_TEXT.search(name)]
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in a mapping and in what it holds, each with its path: `search: exclude`."""
+    if name:
+        yield name, value
+    for key, inner in value.items() if isinstance(value, Mapping) else ():
+        yield from _flat(inner, f"{name}: {key}" if name else str(key))
+    for inner in value if isinstance(value, list) else ():
+        yield from _flat(inner, name)
 
 
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Lower-case, without `#` and outer or doubled slashes, each once, in the order of first occurrence."""
     cleaned = ("/".join(part for part in tag.lower().lstrip("#").split("/") if part.strip()).strip() for tag in tags)
     return tuple(dict.fromkeys(tag for tag in cleaned if tag))
-
-
-def tag_lineage(tag: str) -> tuple[str, ...]:
-    """A hierarchical tag and those above it, outermost first: `auth/tokens` -> `auth`, `auth/tokens`."""
-    parts = tag.split("/")
-    return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
-
-
-def values_of(value: Any) -> tuple[str, ...]:
-    """The values of a condition or of a column as texts: of a list all, else the one; truth as `true` and `false`."""
-    values = value if isinstance(value, (list, tuple)) else (value,)
-    return tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in values if one is not None)
 
 
 def timestamp(value: Any) -> float | None:

@@ -26,7 +26,7 @@ from ragbench.corpus.file_warning import FAILURES, LEFT_OUT, FileWarning, OnErro
 from ragbench.corpus.folder import MARKDOWN, SourceFile, find_files, other_files, printable
 from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown
-from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata, unpublished
+from ragbench.corpus.metadata import Metadata, home_texts, normalise_tags, read_metadata, unpublished
 from ragbench.corpus.sections import build_sections
 from ragbench.corpus.visible import visible
 
@@ -64,6 +64,7 @@ _YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeErr
 _MAX_CHARS = 65_536  # a longer text takes seconds in PyYAML
 
 _MAX_VALUES = 10_000
+_MAX_ENTRIES = 200  # of YAML with an error
 
 _MAX_DEPTH = 20
 
@@ -141,7 +142,7 @@ def read_vault(
             warnings.append(FileWarning(path, "duplicate-docno", message))
             continue
         document, links = _read_file(file, docno, path, max_bytes, {} if memory is None else memory)
-        if document is not None and not drafts and (reason := unpublished(document.frontmatter, path)):
+        if document is not None and not drafts and (reason := unpublished(document.frontmatter, path, document.text)):
             left_out.append(FileWarning(path, "unpublished", reason))
             continue
         warnings.extend(warning for warning in links if warning.name not in LEFT_OUT)
@@ -173,9 +174,12 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         warnings += problems
     frontmatter = _split_frontmatter(text)
     written = text[frontmatter.body :]
+    first_line = text.count("\n", 0, frontmatter.body) + 1
+    if home := home_texts(frontmatter.fields):
+        joint, breaks = ("\n", len(home) - 1) if len(home) < first_line else (" ", 0)
+        written, first_line = joint.join(home) + "\n" * (first_line - 1 - breaks) + written, 1
     page = visible(written, is_mdx(path))
     body = page.text
-    first_line = text.count("\n", 0, frontmatter.body) + 1
     for kind, left in page.left_out:
         shown = f"{' '.join(left[:60].split())}{' ...' * (len(left) > 60)}"
         message = f"{len(left)} characters are excluded: {shown}" if kind == "bytes" else shown
@@ -292,11 +296,12 @@ def decoded(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
 
 
 def _text_of_canvas(path: str, text: str) -> tuple[str, list[FileWarning]]:
-    """The cards of an Obsidian canvas from the top down as markdown: texts, names of groups, and links to files."""
+    """The cards of an Obsidian canvas from the top down as markdown (texts, names, files), and labels of arrows."""
     try:
         value = read_json(text) if text.strip() else {}
         nodes = sorted(value.get("nodes", ()), key=lambda node: (float(node.get("y", 0)), float(node.get("x", 0))))
-        cards = (node.get("text") or node.get("label") or f"[[{node.get('file', '')}]]" for node in nodes)
+        nodes += value.get("edges", ())
+        cards = (n.get("text") or n.get("label") or f"[[{n.get('file', '')}]]" for n in nodes)
         return "\n\n".join(str(card) for card in cards if card != "[[]]"), []
     except (ValueError, TypeError, AttributeError):
         message = "it is not a canvas (JSON with `nodes`); correct it, or name it in data.exclude."
@@ -318,16 +323,17 @@ class _Frontmatter:
 def _split_frontmatter(text: str) -> _Frontmatter:
     """Read the frontmatter at the very start of `text` (LF line ends); never raises.
 
-    It stands between lines `---` (YAML; `...` ends it, too) or `+++` (TOML), or is an object of JSON. A block that
-    cannot be read is removed from the body. A block that is not a mapping (prose between two rules) and one without a
-    closing line stay in the body.
+    Blank lines may precede it. It stands between lines `---` (YAML; `...` ends it, too) or `+++` (TOML), or is an
+    object of JSON. A block that cannot be read is removed from the body, and the entries of YAML that can be read
+    count. A block that is not a mapping (prose between two rules) and one without a closing line stay in the body.
     """
-    form, block, read = next(
-        ((form, block, read) for form, pattern, read in _FORMS if (block := pattern.match(text))), ("", None, read_json)
-    )
+    start = len(text) - len(text.lstrip("\n"))
+    found = ((form, block, read) for form, pattern, read in _FORMS if (block := pattern.match(text, start)))
+    form, block, read = next(found, ("", None, read_json))
     if block is None:
-        if _UNCLOSED.match(text):
-            message = f"the frontmatter opened in line 1 is never closed; add a line `{text[:3]}` after it."
+        if _UNCLOSED.match(text, start):
+            line, mark = start + 1, text[start] * 3
+            message = f"the frontmatter opened in line {line} is never closed; add a line `{mark}` after it."
             return _Frontmatter({}, 0, ("frontmatter-unclosed", message))
         return _Frontmatter({}, 0)  # a thematic break
     try:
@@ -335,13 +341,25 @@ def _split_frontmatter(text: str) -> _Frontmatter:
             raise ValueError(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
         value = _plain(read(block[1]))
     except _YAML_ERRORS as error:
-        return _Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the {form}."))
+        fields = _readable_entries(block[1]) if form == "YAML" and len(block[1]) <= _MAX_CHARS else {}
+        return _Frontmatter(fields, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the {form}."))
     if value is None:
         return _Frontmatter({}, block.end())
     if not isinstance(value, dict):
         message = f"the frontmatter is a {type(value).__name__}, not a mapping; write `key: value` lines."
         return _Frontmatter({}, 0, ("frontmatter-malformed", message))
     return _Frontmatter(value, block.end())
+
+
+def _readable_entries(block: str) -> dict[str, Any]:
+    """What can be read of YAML with an error: each entry alone, `title: a: b` as a text."""
+    fields: dict[str, Any] = {}
+    for entry in re.split(r"\n(?=[\w\"'])", block)[:_MAX_ENTRIES]:
+        try:
+            fields |= _plain(read_frontmatter(entry.expandtabs(2)))
+        except _YAML_ERRORS:
+            fields |= re.findall(r"\A([\w-]+):[ \t]+(\S.*?)\s*\Z", entry)
+    return fields
 
 
 def _plain(value: Any) -> Any:

@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from ragbench.base.types import Document, Section
 
 _NOT_IN_ASCII_SLUG = re.compile(r"[^a-z0-9_ -]")
-# `## Title`, or lines of text with `===` or `---` under them; then blanks. A section of level 1-6 begins with one of
-# the two.
-_HEADING_LINES = re.compile(r" {0,3}(?:#{1,6}(?![^ \t\n])[^\n]*|(?:[^\n]+\n)+?[^\S\n]*(?:=+|-+)[ \t]*(?=\n|\Z))\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +73,17 @@ def build_sections(
         sections.append(Section(len(sections), heading.level, path, anchor, heading.start, end))
     for offset, name in ids:
         number = bisect_right(sections, offset, key=lambda section: section.start) - 1
-        # What is in the line of a heading is its own.
-        if sections and (not sections[number].level or "\n" in text[sections[number].start : offset]):
+        # What is in the line of a heading is its own; the id of a block (`^id`) follows it.
+        if (
+            sections
+            and name[0] != "^"
+            and (not sections[number].level or "\n" in text[sections[number].start : offset])
+        ):
             number += number + 1 < len(sections) and not text[offset : sections[number].end].strip()
         if sections:
             number = max(number, 0)
             sections[number] = replace(sections[number], ids=(*sections[number].ids, name))
     return tuple(sections)
-
-
-def body_start(text: str, section: Section) -> int:
-    """The offset of the first character of a section that is neither heading nor blank; its end when there is none."""
-    heading = _HEADING_LINES.match(text, section.start) if section.level else None
-    return min(heading.end(), section.end) if heading else section.start
-
-
-def parent_anchor(section: Section) -> str:
-    """The anchor of the section whose heading holds this one, `""` at the outermost level."""
-    return section.anchor.rpartition("/")[0]
-
-
-def is_under(section: Section, anchor: str) -> bool:
-    """Whether the section stands under the heading with this anchor, at any depth; everything stands under `""`."""
-    return not anchor or section.anchor.startswith(f"{anchor}/")
 
 
 def sections_between(sections: Sequence[Section], start: int, end: int) -> Sequence[Section]:

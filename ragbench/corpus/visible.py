@@ -23,10 +23,11 @@ from ragbench.corpus.markdown import blocks_of, blocks_of_lines, module_lines
 _FREQUENT = re.compile(r"<[A-Za-z/!?>%]|\{[{%#:*!./>~-]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]|\}`[\w/<]")
 _ICON = ":(?:material|octicons|fontawesome|simple|lucide)-"  # of Material for MkDocs
 _PROPERTY = r"(?:id|collapsed|background-color|created-at|updated-at|logseq\.[\w.-]+)::[ \t]"  # of a block of Logseq
+_SLIDE = r"---[ \t]*\n(?:[a-z][\w-]*:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"  # front matter of a slide in Slidev
 _RARE = re.compile(
     r"(?mi)^[ \t]*(?:--8<--|<<<|/{3}|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed"
-    rf"|rust|\{{)|{_PROPERTY})|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)|\[!(?:include|code|video|div)|{_ICON}"
-    r"|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{160}|#tab/|\(\([0-9a-f]{8}-"
+    rf"|rust|\{{)|{_PROPERTY}|{_SLIDE}|::[a-z])|:id=|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)"
+    rf"|\[!(?:include|code|video|div)|{_ICON}|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{{160}}|#tab/|\(\([0-9a-f]{{8}}-"
 )
 """A page without any of `_FREQUENT` and this is text as it stands."""
 _CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -68,11 +69,19 @@ _TABS = re.compile(r"^(:{3,})[ \t]*\{[^}\n]*\.panel-tabset.*?^\1[ \t]*$", re.DOT
 _VERBATIM = re.compile(
     r"(?sm)\{%-?\s*raw\b.*?\bendraw\s*-?%\}|<(\w+)[^<>]*\sv-pre\b[^<>]*>.*?</\1>|^:::+[ \t]*v-pre\b.*?^:::"
 )
+_HIGHLIGHT = re.compile(
+    r"(?ms)^([ \t]*)\{[{%][<%]?-?[ \t]*(highlight|codeblock)\b[ \t\"]*(?:lang:)?([\w+-]*)[^\n]*(?P<code>\n.*?\n)"
+    r"[ \t]*\{[{%][<%]?-?[ \t]*(?:end|/[ \t]*)\2\b[^\n]*"
+)
+_NO_TAG = r"(?:[^$<]|<(?![A-Za-z!/]))"
+_MATH = re.compile(rf"\$\${_NO_TAG}+\$\$|(?<![\\\w$])\$(?![\s$])(?:(?!\n){_NO_TAG})+(?<![\s\\])\$(?![\w$])")
 _SHOWN_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%(?!-?\s*(?:end)?raw\b).*?%\}")
 _LAST_STRING = r"(?:[\"'][^\"'\n]*[\"']\s*,\s*)?[\"'](?P<kept>[^\"'\n]+)[\"']"  # of two, in a macro of MDN
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
-_HEADING_ID = re.compile(r"\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}[ \t]*$", re.MULTILINE)
-_ID = re.compile(r"(?:#|^\()([^\s{}()#*]+)")
+_HEADING_ID = re.compile(
+    r"(?m)(?:\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}|[ \t]:id=\S+)[ \t]*$"
+)
+_ID = re.compile(r"(?:#|^\(|:id=|(?=\^))([^\s{}()#*]+)")
 _UNDERLINE = re.compile(r"\n[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
 _MARGIN = re.compile(r"^[ \t]*(?=(#{1,6}[ \t]|`{3}|~{3})?)", re.MULTILINE)
 _BYTES = re.compile(
@@ -168,8 +177,14 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     if any(map(_ENCODED.match, _LONG_WORD.findall(text))):
         edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match)]
     masked = _masked(text, sorted(code))
-    masked = _masked(masked, (match.span() for match in _CODE_SPAN.finditer(masked)))
-    for match in _HEADING_ID.finditer(masked) if "{" in masked else ():
+    for match in _HIGHLIGHT.finditer(masked) if "{" in masked else ():
+        begin, end, fence = *match.span(), f"{match[1]}````"
+        edits = [edit for edit in edits if not begin <= edit.start < end]
+        edits += [Edit(begin, match.start("code"), fence + match[3]), Edit(match.end("code"), end, fence)]
+        masked = _masked(masked, [match.span()])
+    for pattern in (_CODE_SPAN, _MATH):
+        masked = _masked(masked, (match.span() for match in pattern.finditer(masked)))
+    for match in _HEADING_ID.finditer(masked) if "{" in masked or ":id=" in masked else ():
         line = masked[masked.rfind("\n", 0, match.start()) + 1 : match.start()]
         if line.lstrip(" \t>").startswith("#") or _UNDERLINE.match(masked, match.end()):
             span = len(masked[: match.start()].rstrip(" \t")), match.end()
@@ -187,7 +202,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
         spans = []
         for match in pattern.finditer(masked):
             written = pattern.match(text, match.start()) or match  # with its code
-            ids = tuple(_ID.findall(match[0])) if kind == "place" else ()
+            ids = tuple(_ID.findall(match[0])) if kind in ("place", "block-id") else ()
             edits.append(Edit(*match.span(), becomes(written), "" if kind == "place" else kind, ids))
             spans.append(match.span())
         masked = _masked(masked, spans) if spans else masked
@@ -282,7 +297,7 @@ _Rule = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str], str]
 _RULES: tuple[_Rule, ...] = (
     _rule("-->", r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
     _rule("]:", r"^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", "comment"),
-    _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[ \t]*\n.*?%%", "comment", flags=re.DOTALL),
+    _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[^%\n]*\n.*?%%", "comment", flags=re.DOTALL),
     _rule("{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}", "comment", flags=re.DOTALL),
     _rule(
         "comment", r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{::comment\b.*?\{:/(?:comment)?\}", "comment", flags=re.S
@@ -313,6 +328,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule("}", r"\{[A-Za-z][\w:+-]*\}(?=[`_])", "", _role),
     _rule("+++", r"^\+{3}(?:[ \t].*)?$", "template"),
     _rule("[!", r"\[!(?:VIDEO|div)\b[^\]\n]*\]", "template", flags=re.IGNORECASE),
+    _rule("---", rf"^{_SLIDE}---[ \t]*$", "template"),
+    _rule("::", r"^::[a-z][\w-]*::[ \t]*$", "template"),
     _rule("toc", r"^[ \t]*(?:[*+-]|1\.)[ \t].*\n[ \t]*\{:[ \t]*toc.*\}[ \t]*$", "template"),
     _rule("::", rf"^[ \t]*{_PROPERTY}.*$|^[ \t]*:LOGBOOK:\n(?:.*\n)*?[ \t]*:END:", "plug-in-data"),
     _rule("((", r"\(\([0-9a-f]{8}-[0-9a-f-]{27}\)\)", "block-id"),
@@ -321,7 +338,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("&", r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
 )
 """What stands between tags: a sign without which a text has none, a pattern, what is shown instead, and the kind."""
-_EXPRESSION = _rule("{", _BRACES, "template", _string)
+_EXPRESSION = _rule("{", rf"(?<!\\){_BRACES}", "template", _string)
 _ATTRIBUTES = _rule(
     "{",
     r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?:(?<=[)`*_\]]\{)[ \t]*[.#:]|(?<=[)\]]\{)[ \t]*[\w-]+=)[^{}\n]*\})"

@@ -30,8 +30,8 @@ def test_frontmatter_closing_line_may_be_the_last_of_the_file() -> None:
     assert _split_frontmatter("---\na: 1\n---").fields == {"a": 1}
 
 
-@pytest.mark.parametrize("text", ["# A\n---\na: 1\n---\n", "\n---\na: 1\n---\n", "----\na: 1\n---\n", "", "---"])
-def test_frontmatter_opens_on_the_first_line_only(text: str) -> None:
+@pytest.mark.parametrize("text", ["# A\n---\na: 1\n---\n", "----\na: 1\n---\n", "", "---"])
+def test_frontmatter_opens_on_the_first_line_with_text_only(text: str) -> None:
     frontmatter = _split_frontmatter(text)
     assert (frontmatter.fields, frontmatter.body, frontmatter.problem) == ({}, 0, None)
 
@@ -52,12 +52,27 @@ def test_unclosed_frontmatter_stays_in_the_body() -> None:
 def test_frontmatter_names_the_line_of_malformed_yaml() -> None:
     text = "---\ntitle: Keys\nsummary: one: two\n---\nText"
     frontmatter = _split_frontmatter(text)
-    assert frontmatter.fields == {}
     assert text[frontmatter.body :] == "Text"
     assert frontmatter.problem == (
         "frontmatter-malformed",
         "line 3: mapping values are not allowed in this context; correct the YAML.",
     )
+
+
+def test_frontmatter_may_follow_blank_lines() -> None:
+    text = "\n\n---\ntitle: Keys\n---\nText"
+    frontmatter = _split_frontmatter(text)
+    assert (frontmatter.fields, text[frontmatter.body :]) == ({"title": "Keys"}, "Text")
+
+
+def test_frontmatter_with_an_error_keeps_the_entries_that_can_be_read() -> None:
+    text = "---\ntitle: Berths: the guide\ntags:\n\t- sea\ndraft: true\nlinks: [a\n---\nText"
+    assert _split_frontmatter(text).fields == {
+        "title": "Berths: the guide",
+        "tags": ["sea"],
+        "draft": True,
+        "links": "[a",
+    }
 
 
 @pytest.mark.parametrize("yaml", ["- a\n- b", "Just a sentence", "42"])

@@ -104,6 +104,12 @@ def test_include_refuses_globs_that_fit_no_path(tmp_path: Path) -> None:
         "published: false",
         "search:\n  exclude: true",
         "search_exclude: true",
+        "headless: true",
+        "build:\n  list: never",
+        "_build:\n  render: false",
+        "in_search_index: false",
+        "noindex: true",
+        "permalink: false",
     ],
 )
 def test_left_out_unpublished_pages_are_read_on_request_only(tmp_path: Path, field: str) -> None:
@@ -125,6 +131,20 @@ def test_left_out_drafts_of_jekyll_and_hidden_pages_are_counted(tmp_path: Path) 
         ("guide/_sidebar.md", "unpublished"),
     ]
     assert len(read_vault(tmp_path, drafts=True).documents) == 3
+
+
+@pytest.mark.parametrize("field", ["search:\n  boost: 2", "sidebar:\n  hidden: true", "build:\n  list: always"])
+def test_left_out_are_no_pages_that_are_searched(tmp_path: Path, field: str) -> None:
+    (tmp_path / "a.md").write_text(f"---\n{field}\n---\nText.\n")
+    assert len(read_vault(tmp_path).documents) == 1
+
+
+def test_left_out_is_a_summary_that_holds_links_only(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "old/SUMMARY.md")
+    (tmp_path / "SUMMARY.md").write_text("# Summary\n\n[Start](a.md)\n\n- [Old](old.md)\n  - [Draft]()\n\n---\n")
+    vault = read_vault(tmp_path)
+    assert [document.docno for document in vault.documents] == ["a", "old/SUMMARY"]
+    assert [(left.path, left.name) for left in vault.left_out] == [("SUMMARY.md", "unpublished")]
 
 
 def test_left_out_is_counted_by_kind_with_an_example(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ FORMS = {
     "toml between dashes": '---toml\ntitle = "Tide tables"\ntags = ["sea", "time"]\n---\nHigh water.\n',
     "javascript between dashes": '---js\n{title: "Tide tables", tags: ["sea", "time"]}\n---\nHigh water.\n',
     "multimarkdown": "Title: Tide tables\nTags: sea,\n  time\n\nHigh water.\n",
+    "zola": '+++\ntitle = "Tide tables"\n[taxonomies]\ntags = ["sea", "time"]\n+++\nHigh water.\n',
     "logseq": "title:: Tide tables\ntags:: sea, time\n\nHigh water.\n",
     "json": json.dumps({"title": "Tide tables", "tags": ["sea", "time"]}, indent=2) + "\nHigh water.\n",
 }
@@ -29,6 +30,31 @@ def test_notes_have_the_metadata_of_every_form(tmp_path: Path, text: str) -> Non
     (page,) = vault.documents
     assert (page.title, page.tags, page.text.lstrip()) == ("Tide tables", ("sea", "time"), "High water.\n")
     assert vault.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("front", "text", "line"),
+    [
+        (
+            "layout: home\nhero:\n  name: Moor\n  tagline: Berths for all\n  image:\n    src: /a.png\n"
+            "features:\n  - title: Tides\n    details: Knows the ebb\n    icon: wave",
+            "Moor\nBerths for all\nTides\nKnows the ebb\n\n\n\n\n\n\n\n\n",
+            13,
+        ),
+        ("{heroText: Moor, tagline: Berths, features: [{title: Tides, link: /a}]}", "Moor\nBerths\nTides\n", 4),
+        (
+            "hero: {name: Moor, text: Berths, tagline: For all, actions: [{text: Start}]}",
+            "Moor Berths For all Start\n\n\n",
+            4,
+        ),
+    ],
+    ids=["VitePress", "VuePress", "more texts than lines"],
+)
+def test_notes_of_a_home_page_have_the_texts_of_its_hero(tmp_path: Path, front: str, text: str, line: int) -> None:
+    (tmp_path / "index.md").write_text(f"---\n{front}\n---\nBody.\n")
+    (page,) = read_vault(tmp_path).documents
+    assert (page.text, page.first_line) == (f"{text}Body.\n", 1)
+    assert page.text[: page.text.index("Body")].count("\n") == line - 1
 
 
 def test_notes_of_macos_contain_composed_quotes_and_have_composed_names(tmp_path: Path) -> None:

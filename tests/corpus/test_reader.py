@@ -329,12 +329,12 @@ def test_cards_of_a_canvas_are_text_from_the_top_down(tmp_path: Path) -> None:
         {"id": "3", "type": "file", "file": "sea/flood.md", "x": 0, "y": 40},
         {"id": "4", "type": "link", "url": "https://example.org", "x": 0, "y": 0},
     ]
-    (tmp_path / "plan.canvas").write_text(json.dumps({"nodes": nodes, "edges": []}))
+    (tmp_path / "plan.canvas").write_text(json.dumps({"nodes": nodes, "edges": [{"id": "e", "label": "then"}]}))
     (tmp_path / "bad.canvas").write_text("[1]")
     (tmp_path / "sea").mkdir()
     (tmp_path / "sea/flood.md").write_text("High water, see [[plan.canvas]].")
     vault = read_vault(tmp_path)
     plan, flood = vault.documents
-    assert (plan.title, plan.text) == ("plan", "Tides\n\n[[sea/flood.md]]\n\nEbb at **noon**")
+    assert (plan.title, plan.text) == ("plan", "Tides\n\n[[sea/flood.md]]\n\nEbb at **noon**\n\nthen")
     assert (plan.links[0].target, flood.links[0].target) == ("sea/flood", "plan")
     assert [(warning.path, warning.name) for warning in vault.warnings] == [("bad.canvas", "unreadable")]

@@ -116,6 +116,12 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ('<ParamField path="berth" type="string">\n\nx\n\n</ParamField>', "berth string \n\nx\n\n"),
         ("::: package.Module\n    options:\n      show: true\n\nx", "package.Module\n\n\n\nx"),
         ("{{#playground a.rs editable}}", "a.rs"),
+        ("x\n\n---\nlayout: center\nclass: wide\n---\n\n# Two\n\n::right::\n\ny", "x\n\n\n\n\n\n\n# Two\n\n\n\ny"),
+        ("{% highlight sh %}\n# x {{ y }}\n  <b>\n{% endhighlight %}\nz", "````sh\n# x {{ y }}\n  <b>\n````\nz"),
+        ('{{< highlight go "linenos=table" >}}\n# x\n{{< /highlight >}}', "````go\n# x\n````"),
+        ("{% codeblock lang:js %}\nimport a from 'b'\n{% endcodeblock %}", "````js\nimport a from 'b'\n````"),
+        ("$x^{{2}} + {--y--}$ and $$\n{{a}}\n$$ and $5 {{ x }} $6", "$x^{{2}} + {--y--}$ and $$\n{{a}}\n$$ and $5  $6"),
+        ('%% kanban:settings\n```\n{"a": 1}\n```\n%%\nx', "\n\n\n\n\nx"),
         ("```rust\n# fn main() {\n#[a]\nx();\n# }\n```", "```rust\n\n#[a]\nx();\n\n```"),
     ],
 )
@@ -154,6 +160,11 @@ def test_visible_text_of_mdx() -> None:
     text = visible(written, mdx=True).text
     assert text.split() == ["#", "Start", "macOS", "Mac", "Text", "shown", "See", "also"]
     assert text.count("\n") == written.count("\n")
+
+
+def test_math_and_escaped_braces_of_mdx_are_text() -> None:
+    written = "\\{braces\\} of $\\frac{depth}{width}$\n\n$$\n\\text{force}\n$$\n"
+    assert visible(written, mdx=True).text == written
 
 
 def test_headings_of_html_make_sections_with_ids() -> None:
@@ -276,8 +287,10 @@ def test_visible_text_has_the_words_of_a_renderer(written: str) -> None:
         ("# Berths\n{: #berth-rules .wide}\n\nx\n", {"Berths": ("berth-rules",)}),
         ("# Berths\n\nx\n\n# Cranes\n\n[](){#berth-rules}\n", {"Berths": (), "Cranes": ("berth-rules",)}),
         ("# Berths\n\n![x](a.png){#berth-rules width=3}\n", {"Berths": ("berth-rules",)}),
+        ("# Berths :id=berth-rules\n\nx\n", {"Berths": ("berth-rules",)}),
+        ("# Berths\n\nx ^last-1\n\n# Cranes\n\ny\n", {"Berths": ("^last-1",), "Cranes": ()}),
     ],
-    ids=["MyST", "kramdown", "MkDocs", "Pandoc"],
+    ids=["MyST", "kramdown", "MkDocs", "Pandoc", "Docsify", "Obsidian"],
 )
 def test_ids_of_other_dialects_name_their_section(page: str, ids: dict[str, tuple[str, ...]]) -> None:
     document, _ = parse_document("a", "a.md", page.encode(), 0.0)
