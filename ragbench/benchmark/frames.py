@@ -151,7 +151,8 @@ def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
     for line_number, row in enumerate(rows):
         qid, docno = (_value_of(row, names, label) for names in (_QIDS, (*_DOCNOS, *IDS)))
         score = _score_of(row, line_number, f"{label}: the score of {docno} for {qid}")
-        by_query.setdefault(qid, []).append(score)
+        if any(row.get(name) is not None for name in _SCORES):
+            by_query.setdefault(qid, []).append(score)
         yield qid, docno, score
     warn_of_distances(by_query.values(), label)
 

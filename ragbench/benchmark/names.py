@@ -40,6 +40,8 @@ LANGUAGE_FOLDER = re.compile(rf"(?:{'|'.join(_LANGUAGES.split())})(?:[-_][a-z]{{
 """The name of a folder with the pages of one language: `de`, `pt-BR`, `zh_Hans`."""
 _COMPARED = 2000
 _SHOWN = 5  # anchors
+_SITE_DEPTH = 4  # folders in the address of a site
+_SITE_PAGES = 2  # that answers must name below it
 
 
 def address(path: str) -> str:
@@ -74,6 +76,20 @@ class Names:
             left.path: LEFT_OUT[left.name] for left in left_out if docno_of(left.path) not in self._documents
         }
         self._anchors: dict[str, dict[str, str]] = {}
+        self._sites: list[str] = []
+
+    def find_sites(self, urls: Iterable[str]) -> None:
+        """Take addresses for those of the folder on a site if most URLs below them, and two pages, are pages of it."""
+        found: dict[str, dict[str, str | None]] = {}
+        for url in filter(None, {_without_scheme(_unbracketed(url)) for url in urls}):
+            parts = url.split("/")
+            for depth in range(1, min(len(parts), 2 + _SITE_DEPTH)):
+                page = self._by_address.get(address("/".join(parts[depth:])))
+                found.setdefault("/".join([*parts[:depth], ""]), {})[url] = page
+        for site, pages in found.items():
+            known = [page for page in pages.values() if page is not None]
+            if len(set(known)) >= _SITE_PAGES and 2 * len(known) > len(pages):
+                self._sites.append(site)
 
     def document(self, name: str) -> str | None:
         """The docno of a document that only one name fits, else None."""
@@ -138,17 +154,17 @@ class Names:
 
     def _by_url(self, text: str) -> str | None:
         """The document at an address of the site, or at a path on it: the whole path, else an end that is unique."""
-        url = urlsplit(text)
+        host = urlsplit(self._site).netloc.casefold()
+        url = urlsplit(f"//{text}" if host and text.casefold().startswith(f"{host}/") else text)
         if url.fragment or "#" in text or not ("/" in text or _SUFFIX.search(text)):
             return None
         path = url.path
-        if self._site and url.netloc:
+        if self._site and (url.netloc or text.startswith("/")):
             site = urlsplit(self._site)
-            if (url.hostname, url.port) != (site.hostname, site.port):
+            below = f"{path}/".startswith(f"{site.path.rstrip('/')}/")
+            if url.netloc and (not below or (url.hostname, url.port) != (site.hostname, site.port)):
                 return None
-            if not f"{path}/".startswith(f"{site.path.rstrip('/')}/"):
-                return None
-            path = path[len(site.path.rstrip("/")) :]
+            path = path[len(site.path.rstrip("/")) :] if below else path
         key = address(path)
         if key in self._by_address or not key:
             return self._by_address.get(key)
@@ -159,6 +175,8 @@ class Names:
         tails = ["/".join(parts[n:]) for n in range(1, len(parts)) if parts[n - 1] == self._folder]
         if url.netloc or text.startswith("/"):
             tails += ["/".join(parts[first:]) for first in range(1, len(parts) - 1)]
+        whole = f"{_without_scheme(text)}/"
+        tails += [address(whole[len(site) :]) for site in self._sites if whole.startswith(site)]
         return next((self._by_address[tail] for tail in tails if tail in self._by_address), None)
 
     def _section(self, name: str) -> tuple[str, str | None, str] | None:
@@ -181,7 +199,8 @@ class Names:
             self._anchors[docno] = _anchors(self._documents[docno].sections)
         anchors = self._anchors[docno]
         as_path = "/".join(map(slug, re.split("[#/]", written)))  # `Part#Chapter` is Obsidian's
-        keys = (written, f"#{slug(written)}", f"#{as_path}") if written else ("",)
+        shown = written.removeprefix("user-content-")  # of GitHub
+        keys = (written, shown, f"#{slug(written)}", f"#{as_path}") if written else ("",)
         line = _LINE.fullmatch(written)
         return next((anchors[key] for key in keys if key in anchors), self._anchor_of_line(docno, line))
 
@@ -238,17 +257,23 @@ def page_and_file(documents: Iterable[Document], name: str, folder: str | None) 
     return page, decoded(page.path, file.read_bytes())[0] if file and file.is_file() else page.text
 
 
+def _without_scheme(url: str) -> str:
+    """Host and path of a URL; empty for a path."""
+    parts = urlsplit(url.strip())
+    return f"{parts.netloc.casefold()}{parts.path}" if parts.netloc else ""
+
+
 def _unbracketed(name: str) -> str:
     """What a wikilink, a link of markdown (`[label](page.md)`, `<url>`) or an address with a quote leads to."""
     if link := _LINK.fullmatch(name.strip()):
         return link[1] or link[2]
-    inner = name.strip().removeprefix("[[").removesuffix("]]")
+    inner = name.strip().strip("`").removeprefix("!").removeprefix("[[").removesuffix("]]")
     inner = _ROUTE.sub(r"\1/", _FRAGMENT.sub("", inner))
     return inner.split("|", 1)[0] if "[[" in name else inner
 
 
 def _anchors(sections: Iterable[Section]) -> dict[str, str]:
-    """Our anchors by those that sites make: ids of the author, GitHub's, mdBook's, MkDocs', VitePress', and headings.
+    """Our anchors by those that sites make: ids of the author, GitHub's, mdBook's, MkDocs', VitePress', Pandoc's.
 
     Docusaurus makes those of GitHub. Of repeated headings the first has no number: `limits`, `limits-1` (MkDocs:
     `limits_1`). A heading, or the last ones of its path, begins with `#` here; it must be the only one of its name.
@@ -257,12 +282,15 @@ def _anchors(sections: Iterable[Section]) -> dict[str, str]:
     anchors = {section.anchor: section.anchor for section in sections} | {"": ""}
     for section in sections:
         anchors |= {name: section.anchor for name in section.ids if name not in anchors}
-    for slug_of, joint in ((_github, "-"), (slug, "-"), (_mkdocs, "_"), (_vitepress, "-")):
+    for slug_of, joint in ((_github, "-"), (slug, "-"), (_mkdocs, "_"), (_vitepress, "-"), (_pandoc, "-")):
         seen: Counter[str] = Counter()
         for section in sections:
-            name = slug_of(section.path[-1])
-            anchors.setdefault(f"{name}{joint}{seen[name]}" if seen[name] else name, section.anchor)
-            seen[name] += 1
+            name = unique = slug_of(section.path[-1])
+            while unique in seen:  # `Limits`, `Limits 1`, `Limits`
+                seen[name] += 1
+                unique = f"{name}{joint}{seen[name]}"
+            seen[unique] = 0
+            anchors.setdefault(unique, section.anchor)
     ends = ((f"#{'/'.join(map(slug, s.path[first:]))}", s.anchor) for s in sections for first in range(len(s.path)))
     return anchors | _unique(ends)
 
@@ -270,6 +298,10 @@ def _anchors(sections: Iterable[Section]) -> dict[str, str]:
 def _github(heading: str) -> str:
     kept = (c for c in heading.strip().lower() if c.isalnum() or c in "-_ " or unicodedata.category(c)[0] == "M")
     return "".join(kept).replace(" ", "-")
+
+
+def _pandoc(heading: str) -> str:
+    return re.sub(r"\A[\W\d_]+", "", _github(heading))
 
 
 def _mkdocs(heading: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -150,7 +151,14 @@ def _read_query_rows(
     sections: _Pairs = {}
     missing: list[tuple[int, str, str]] = []
     kinds: Counter[str] = Counter()
-    for number, row in read_rows(path):
+    rows = list(read_rows(path))
+    names.find_sites(
+        target
+        for _, row in rows
+        for alias in COLUMNS["relevant"]
+        for target in re.split(r"[;\s,\"]+", str(row.get(alias)))
+    )
+    for number, row in rows:
         location = f"{path}:{number}"
         cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
         if not topics and not any(alias in row for alias in COLUMNS["text"]):

@@ -94,10 +94,49 @@ def test_section_of_an_anchor(vault: Path, name: str, anchor: str | None) -> Non
     assert names.section(name) == (anchor and f"ref/signals#{anchor}")
 
 
+def test_anchors_count_repeats_as_their_site_does(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(
+        "# Top\n\n## Set\n\n## Set 1\n\n## Set\n\n## Set\n\n## 3. Fees\n\nx ^block-1\n\n## End\n"
+    )
+    names = Names(read_vault(tmp_path).documents)
+    expected = {
+        "a#set-1": "top/set-1",
+        "a#set-2": "top/set-2",
+        "a#set-3": "top/set-3",
+        "a#set_2": "top/set-3",
+        "a#fees": "top/3-fees",
+        "a#user-content-3-fees": "top/3-fees",
+        "![[a#^block-1]]": "top/3-fees",
+    }
+    assert {name: names.section(name) for name in expected} == {name: f"a#{end}" for name, end in expected.items()}
+
+
+def test_addresses_of_top_level_pages_are_found_below_the_site_of_the_answers(tmp_path: Path) -> None:
+    for name in ("tides", "fees", "index"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\n## Part\n\nx\n")
+    site = "https://docs.example.org/manual/"
+    rows = [
+        f"{site}tides/",
+        f"{site}fees.html?q=1#part",
+        "http://DOCS.example.org/manual/",
+        "https://other.org/x/tides",
+    ]
+    queries = tmp_path / "q.csv"
+    queries.write_text("text,relevant\n" + "".join(f"query {n},{row}\n" for n, row in enumerate(rows)))
+    benchmark = load_vault(tmp_path, queries)
+    assert [list(grades) for grades in benchmark.document_qrels.values()] == [["tides"], ["index"], ["fees"]]
+    assert [target for _, target, _ in benchmark.missing] == ["https://other.org/x/tides"]
+
+
 def test_addresses_below_the_site_only(vault: Path) -> None:
     names = Names(read_vault(vault).documents, site="https://docs.example.org/guide")
     assert names.document("https://docs.example.org/guide/harbour/berths/") == "harbour/berths"
-    assert names.document("https://DOCS.example.org/guide/harbour/berths/") == "harbour/berths"
+    for url in (
+        "https://DOCS.example.org/guide/harbour/berths/",
+        "/guide/harbour/berths",
+        "docs.example.org/guide/install",
+    ):
+        assert names.document(url) in ("harbour/berths", "docs/02-setup")
     assert names.document("https://other.example.org/guide/harbour/berths/") is None
 
 

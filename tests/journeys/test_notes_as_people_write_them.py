@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,20 @@ def test_commands_print_on_any_terminal(write: Write, words: tuple[str, ...], en
     assert done.returncode == 0, done.stderr
     output = done.stdout.decode(encoding)
     assert ("h/?.md" in output and "stings ? once" in output) if words[0] == "search" else "4 documents" in output
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_are_both_recorded(write: Write) -> None:
+    write({"queries.csv": "text,relevant\nwarm days,hives.md\nextracted,honey.md\nmelts,wax.md\n"})
+    command = [sys.executable, "-m", "ragbench", "run", "exp=lexical_only", *DATA, "data.queries=queries.csv"]
+    command += ["split=all", "latency.enabled=false"]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(2)]
+    printed = [run.communicate()[0].decode() for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], printed
+    folders = [path.parent.parent.parent for path in Path("results/runs").glob("*/arms/*/done.json")]
+    assert len(set(folders)) == 2
+    with closing(sqlite3.connect("results/mlflow.db")) as tracked:
+        assert tracked.execute("select status from runs").fetchall() == [("FINISHED",)] * 2
 
 
 def test_search_finds_pages_whose_headings_are_html(write: Write, call: Call) -> None:

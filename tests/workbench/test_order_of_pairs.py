@@ -34,6 +34,8 @@ def test_evaluate_warns_of_a_frame_whose_scores_grow(caplog: pytest.LogCaptureFi
     growing = pd.DataFrame(rows, columns=["qid", "docno", "score"])
     with caplog.at_level(logging.WARNING):
         ragbench.evaluate({"ranks": growing.drop(columns="score").assign(rank=[1, 2, 3, 1, 2])}, QRELS, ["RR"])
+        descending = growing.rename(columns={"score": "distance"}).sort_values("distance", ascending=False)
+        ragbench.evaluate({"distances": descending}, QRELS, ["RR"])
         ragbench.evaluate({"falling": growing.sort_values("score", ascending=False)}, QRELS, ["RR"])
         assert caplog.text == ""
         ragbench.evaluate({"frame": growing}, QRELS, ["RR"])
