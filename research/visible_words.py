@@ -17,7 +17,7 @@ import lxml.html
 from markdown_it import MarkdownIt
 
 from ragbench.corpus.markdown import is_mdx
-from ragbench.corpus.reader import decoded, read_vault
+from ragbench.corpus.reader import _split_frontmatter, decoded, read_vault
 from ragbench.corpus.visible import visible
 
 CONSTRUCTS = {
@@ -48,13 +48,15 @@ def measure(folder: Path, lost: Counter[str], invented: Counter[str]) -> tuple[i
     documents = read_vault(folder, drafts=True).documents
     for document in documents:
         written, _ = decoded(document.path, (folder / document.path).read_bytes())
-        written = "\n".join(written.split("\n")[document.first_line - 1 :])
+        begin = _split_frontmatter(written).body
+        front, written = written[:begin], written[begin:]
         shown, indexed = words(written), words(document.text)
         shown_words += shown.total()
         indexed_words += indexed.total()
         held = [
             (kind, Counter(re.findall(r"\w+", text))) for kind, text in visible(written, is_mdx(document.path)).left_out
         ]
+        held.append(("front matter of a home page", Counter(re.findall(r"\w+", front))))
         for construct, pattern in CONSTRUCTS.items():
             found = " ".join(re.findall(pattern, written, re.MULTILINE))
             held.append((construct, Counter(re.findall(r"\w+", found))))

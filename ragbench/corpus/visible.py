@@ -23,6 +23,7 @@ from ragbench.corpus.markdown import blocks_of, blocks_of_lines, module_lines
 _FREQUENT = re.compile(r"<[A-Za-z/!?>%]|\{[{%#:*!./>~-]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]|\}`[\w/<]")
 _ICON = ":(?:material|octicons|fontawesome|simple|lucide)-"  # of Material for MkDocs
 _PROPERTY = r"(?:id|collapsed|background-color|created-at|updated-at|logseq\.[\w.-]+)::[ \t]"  # of a block of Logseq
+_DRAWING = r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements|Embedded Files|Element Links)$|^(?:\w{40}|\w{8}): .*$"
 _SLIDE = r"---[ \t]*\n(?:[a-z][\w-]*:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"  # front matter of a slide in Slidev
 _RARE = re.compile(
     r"(?mi)^[ \t]*(?:--8<--|<<<|/{3}|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed"
@@ -38,7 +39,7 @@ _PLUG_IN_DATA = re.compile(
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _TEXT_ATTRIBUTE = re.compile(
-    "title|label|header|heading|summary|caption|description|content|alt(?:-text)?|text|subtitle|subheading|tagline|placeholder|tooltip",
+    "title|label|header|heading|summary|caption|description|content|alt(?:-text)?|text|tip|subtitle|subheading|tagline|placeholder|tooltip",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(
@@ -295,7 +296,7 @@ def _rule(sign: str, pattern: str, kind: str, becomes: Callable[[re.Match[str]],
 
 _Rule = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str], str]
 _RULES: tuple[_Rule, ...] = (
-    _rule("-->", r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
+    _rule("<!--", r"<!--(?:>|->|.*?-->)|^ {0,3}<!--.*", "comment", flags=re.DOTALL),
     _rule("]:", r"^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", "comment"),
     _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[^%\n]*\n.*?%%", "comment", flags=re.DOTALL),
     _rule("{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}", "comment", flags=re.DOTALL),
@@ -314,7 +315,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("[!", r"\[!(?:include|code)[\w-]*[ \t]*\[[^\]]*\]\((?P<kept>[^)\s]*)[^)]*\)\]", "include", flags=re.I),
     _rule("{{", rf"\{{\{{\s*(?:\w+xref|\w+Element|Glossary|HTTP\w+)\({_LAST_STRING}[^)\n]*\)\s*\}}\}}", ""),
     _rule("{{", r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
-    _rule("\u26a0", r"^==\u26a0.*\u26a0==.*$|^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements)[ \t]*$", "plug-in-data"),
+    _rule("\u26a0", rf"^==\u26a0.*\u26a0==.*$|{_DRAWING}", "plug-in-data"),
     _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<kept>[^\"'\n]*)[\"'])?.*$", "include"),
     _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<kept>[^\s{]*).*$", "include"),
     _rule("{", r"^[ \t]*\{[*!] (?P<kept>\S*).* [*!]\}$", "include"),

@@ -20,6 +20,7 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
     [
         ("a <!-- hidden --> b", "a  b"),
         ("<!--\n## Hidden\n\n```\n-->\nb", "\n\n\n\n\nb"),
+        ("a <!-- b\n\n<!-- hidden\n\n# Hidden", "a <!-- b\n\n\n\n"),
         ("a %% hidden %% b", "a  b"),
         ("a {/* hidden */} b", "a  b"),
         ("[//]: # (hidden)\n[comment]: <> (hidden, too)\nb", "\n\nb"),
@@ -59,8 +60,9 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("<span>a</span><span>b</span>", "a b"),
         (
             "==\u26a0  Switch to EXCALIDRAW VIEW \u26a0== more\n\n# Excalidraw Data\n\n## Text Elements\nBerths ^a1B2"
+            "\n\n## Embedded Files\n4b6bf1d0aa11bb22cc33dd44ee55ff6677889900: [[a.png]]"
             "\n\n%%\n## Drawing\n```compressed-json\nN4Kg\n```\n%%",
-            "\n\n\n\n\nBerths\n\n\n\n\n\n\n",
+            "\n\n\n\n\nBerths\n\n\n\n\n\n\n\n\n\n",
         ),
         ('<iframe class="x"src="https://x.org"></iframe>a', "a"),
         (r"<code>a\_b</code>", "`a_b`"),
@@ -116,6 +118,7 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ('<ParamField path="berth" type="string">\n\nx\n\n</ParamField>', "berth string \n\nx\n\n"),
         ("::: package.Module\n    options:\n      show: true\n\nx", "package.Module\n\n\n\nx"),
         ("{{#playground a.rs editable}}", "a.rs"),
+        ('<Tooltip tip="Mind">x</Tooltip>', "Mind x"),
         ("x\n\n---\nlayout: center\nclass: wide\n---\n\n# Two\n\n::right::\n\ny", "x\n\n\n\n\n\n\n# Two\n\n\n\ny"),
         ("{% highlight sh %}\n# x {{ y }}\n  <b>\n{% endhighlight %}\nz", "````sh\n# x {{ y }}\n  <b>\n````\nz"),
         ('{{< highlight go "linenos=table" >}}\n# x\n{{< /highlight >}}', "````go\n# x\n````"),
