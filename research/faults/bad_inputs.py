@@ -150,7 +150,6 @@ COMMANDS = (
         "index",
         "track",
         "init",
-        "agents",
         "data check",
         "topics derive",
     ),

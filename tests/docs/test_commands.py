@@ -92,7 +92,7 @@ NOT_RUN = {
 }
 """Parts of commands that are not run, with the reason."""
 
-PARSED = {"agents", "ablate", "gate", "init", "run", "serve", "topics", "track", "tune"}
+PARSED = {"ablate", "gate", "init", "run", "serve", "topics", "track", "tune"}
 """Commands whose examples of `--help` are parsed and composed only: they take minutes, or another folder.
 
 Pages run `run`, `serve` and `track` in many forms."""

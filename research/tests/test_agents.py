@@ -1,17 +1,15 @@
-"""`ragbench agents`: policies on a vault of two documents, worked by hand, and the command on the small vault."""
+"""Simulated agents: policies on a vault of two documents, worked by hand, and a search of the small vault."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from ragbench.base.types import DocumentMetadata, Hit
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.commands import cli
-from ragbench.extras.ship.commands.agents import FOLLOW, GREP, READ, AgentVault, ReadingCost, cost, table
+from ragbench.config.arm_builder import ArmBuilder
+from research.agents import FOLLOW, GREP, READ, AgentVault, ReadingCost, cost, simulated, table
 
 A, B = "# A\n\nalpha beta.\n", "# B\n\ngamma [a](a.md).\n"
 
@@ -70,31 +68,9 @@ def test_table_has_means_intervals_and_savings() -> None:
     assert table(outcomes) == [grep, x, y]
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "reason"),
-    [
-        ("--max-tokens", "0", "max_tokens must be between 1 and 100,000"),
-        ("--max-calls", "0", "--max-calls must be between"),
-    ],
-)
-def test_impossible_limits_are_rejected(option: str, value: str, reason: str, capsys) -> None:
-    assert cli.main(["agents", option, value]) == 2
-    assert reason in capsys.readouterr().err
-
-
-def test_synthetic_queries_are_rejected(vault_folder: Path, capsys) -> None:
-    assert cli.main(["agents", "data=vault", f"data.corpus={vault_folder}", "topics=derived"]) == 2
-    assert "add topics=given data.queries=FILE" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_builtin_simulation_is_reproducible(tmp_path, capsys) -> None:
-    call = ["agents", "exp=lexical_only", f"paths.results={tmp_path}", "--quiet", "--json"]
-    outputs = []
-    for _ in range(2):
-        assert cli.main(call) == 0
-        outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1]
-    output = json.loads(outputs[0])
-    assert (output["split"], [row["policy"] for row in output["policies"]]) == ("train", [GREP, READ, FOLLOW])
-    assert output["policies"][1]["saved"][1] > 0
+def test_simulation_is_reproducible(benchmark_small: Benchmark, settings_of, tmp_path) -> None:
+    settings = settings_of(tmp_path, "exp=lexical_only")
+    arms = ArmBuilder.of(settings, benchmark_small).arms([settings])
+    first, again = (simulated(arms, benchmark_small, "all") for _ in range(2))
+    assert first == again and [policy for policy, _ in first] == [GREP, READ, FOLLOW]
+    assert len({len(costs) for costs in first.values()}) == 1 and first[GREP, ""]

@@ -1,32 +1,41 @@
-"""`ragbench agents` (Understand a search): measure the tokens and calls that a search saves simulated agents."""
+"""Simulate agents with fixed policies: tokens and calls until they have read a relevant section.
+
+python -m research.agents exp=recommended
+python -m research.agents --arm plain="" --arm best="exp=recommended" --max-tokens 1000
+
+A section counts as read when half of it was returned. Queries without success count with all tokens they used. The
+policies: grep and read; search and read; search and follow links. Brackets: 95% CI. The queries must be written by
+people (synthetic ones occur in the documents, where grep would find them).
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from ragbench.base import console
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import Hit
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.split import TRAIN, has_halves
+from ragbench.config import composition
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.overrides import named_arms
+from ragbench.corpus.sections import section_id
+from ragbench.evidence.max_t import resamples
+from ragbench.search.engine.context import DEPTH, context, count_tokens
+from ragbench.search.engine.executor import Arm, execute
+from ragbench.search.engine.hits import hits
+from ragbench.search.engine.snippet import stems
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ragbench.base.types import Hit
-    from ragbench.benchmark.benchmark import Benchmark
-
-DESCRIPTION = """Simulate agents with fixed policies: tokens and calls until they have read a relevant section.
-
-A section counts as read when half of it was returned. Queries without success count with all tokens they used. The
-policies: grep and read; search and read; search and follow links. Brackets: 95% CI."""
-EXAMPLES = """examples:
-  ragbench agents exp=recommended
-  ragbench agents --arm plain="" --arm best="exp=recommended" --max-tokens 1000
-  ragbench agents exp=recommended split=test --json
-"""
 GREP, READ, FOLLOW = "grep and read", "search and read", "search and follow links"
 _DRAWS = 10_000
 
@@ -34,81 +43,47 @@ Call = tuple[int, list[tuple[str, int, int]]]
 """The tokens of a result, and what it shows: docno, start and end."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arms, the limits of an agent, overrides and output options."""
-    parser.add_argument(
-        "--max-tokens", type=int, default=2000, metavar="N", help="size of one result, in tokens (default: 2000)"
-    )
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Simulate the policies and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--max-tokens", type=int, default=2000, metavar="N", help="size of one result (default: 2000)")
     parser.add_argument("--max-calls", type=int, default=10, metavar="N", help="calls per query (default: 10)")
     console.add_arms(parser)
     console.add_overrides(parser)
-    console.add_output(parser)
-
-
-def main(arguments: argparse.Namespace) -> int:
-    """Simulate the policies and print the table; JSON also has the values of each query."""
-    from ragbench.benchmark.split import TRAIN, has_halves
-    from ragbench.config import composition
-    from ragbench.config.arm_builder import ArmBuilder
-    from ragbench.config.overrides import named_arms
-    from ragbench.search.engine.context import DEPTH, check_budget
-    from ragbench.search.engine.executor import execute
-    from ragbench.search.engine.hits import hits
-
-    check_budget(arguments.max_tokens)
-    if not 1 <= arguments.max_calls <= 1000:
-        raise ConfigError(f"--max-calls must be between 1 and 1,000, got {arguments.max_calls}")
-    named = named_arms(arguments.arm)
-    settings = composition.arms(named, arguments.overrides) if named else [composition.compose(arguments.overrides)]
-    if settings[0].topics["kind"] == "derived":
-        raise ConfigError(
-            "synthetic queries occur in the documents, where grep would find them: add topics=given data.queries=FILE"
-        )
+    given = parser.parse_args(arguments)
+    named = named_arms(given.arm)
+    settings = composition.arms(named, given.overrides) if named else [composition.compose(given.overrides)]
     benchmark = settings[0].benchmark()
-    split_given = any(override.startswith("split=") for override in arguments.overrides)
-    split = settings[0].split if split_given or not has_halves(benchmark.topics) else TRAIN
+    split = TRAIN if has_halves(benchmark.topics) else settings[0].split
+    arms = ArmBuilder.of(settings[0], benchmark).arms(settings)
+    rows = table(simulated(arms, benchmark, split, given.max_tokens, given.max_calls))
+    title = f"Agents on {benchmark.name} ({split} split), until the first relevant section"
+    console.print_table(pd.DataFrame({name: [_shown(row[name]) for row in rows] for name in rows[0]}), title)
+    print("[low high] = 95% CI of the mean; saved: tokens less than grep and read; less: than the first arm")
+    return 0
+
+
+def simulated(
+    arms: Sequence[Arm], benchmark: Benchmark, split: str, max_tokens: int = 2000, max_calls: int = 10
+) -> dict[tuple[str, str], list[ReadingCost]]:
+    """By policy and arm, the cost of every query of a split that has a relevant section."""
     vault = AgentVault.of(benchmark)
     topics = [topic for topic in benchmark.select(split) if vault.relevant(benchmark, topic.qid)]
-    if not topics:
-        raise BenchmarkError(
-            f"benchmark '{benchmark.name}' has no relevant sections in split '{split}': judge sections"
-        )
     queries = [topic.query() for topic in topics]
     parts = [vault.relevant(benchmark, topic.qid) for topic in topics]
 
     def costs(calls: Sequence[Iterator[Call]]) -> list[ReadingCost]:
-        return [cost(call, part, arguments.max_calls) for call, part in zip(calls, parts, strict=True)]
+        return [cost(call, part, max_calls) for call, part in zip(calls, parts, strict=True)]
 
-    costs_by_policy = {(GREP, ""): costs([vault.grep_and_read(query.text, arguments.max_tokens) for query in queries])}
-    with console.progress(arguments.quiet or arguments.json):
-        arms = ArmBuilder.of(settings[0], benchmark).arms(settings)
-        final = {outcome.arm: outcome.final for outcome in execute(arms, queries)}
-        for arm in arms:
-            arm.index.prepare({"facets"})
-            hits_by_query = [hits(state, arm.index, DEPTH) for state in final[arm.name]]
-            for policy in (READ, FOLLOW):
-                costs_by_policy[policy, arm.name] = costs(
-                    [
-                        vault.search_and_read(query.text, ranking, arguments.max_tokens, policy == FOLLOW)
-                        for query, ranking in zip(queries, hits_by_query, strict=True)
-                    ]
-                )
-    rows = table(costs_by_policy)
-    if arguments.json:
-        frame_rows = [
-            {"policy": policy, "arm": arm, "qid": query.qid, **one._asdict()}
-            for (policy, arm), values in costs_by_policy.items()
-            for query, one in zip(queries, values, strict=True)
-        ]
-        console.print_json({"benchmark": benchmark.name, "split": split, "policies": rows, "queries": frame_rows})
-        return 0
-    import pandas as pd
-
-    title = f"Agents on {benchmark.name} ({split} split, {len(topics)} queries), until the first relevant section"
-    columns = {name: [_shown(row[name]) for row in rows] for name in rows[0]}
-    console.print_table(pd.DataFrame(columns), title)
-    print("[low high] = 95% CI of the mean; saved: tokens less than grep and read; less: than the first arm")
-    return 0
+    by_policy = {(GREP, ""): costs([vault.grep_and_read(query.text, max_tokens) for query in queries])}
+    final = {outcome.arm: outcome.final for outcome in execute(arms, queries)}
+    for arm in arms:
+        arm.index.prepare({"facets"})
+        ranked = [(query.text, hits(state, arm.index, DEPTH)) for query, state in zip(queries, final[arm.name], strict=True)]
+        for policy in (READ, FOLLOW):
+            calls = [vault.search_and_read(text, found, max_tokens, policy == FOLLOW) for text, found in ranked]
+            by_policy[policy, arm.name] = costs(calls)
+    return by_policy
 
 
 class ReadingCost(NamedTuple):
@@ -148,10 +123,6 @@ class AgentVault:
     @staticmethod
     def of(benchmark: Benchmark) -> AgentVault:
         """The documents of a benchmark."""
-        import re
-
-        from ragbench.corpus.sections import section_id
-
         token_pattern = re.compile(r"[^\W_]+")
         lines: dict[str, dict[tuple[str, int, int], None]] = defaultdict(dict)
         for document in benchmark.documents:
@@ -178,9 +149,6 @@ class AgentVault:
 
         grep shows the lines of these documents first, and at most `max_tokens`.
         """
-        from ragbench.search.engine.context import count_tokens
-        from ragbench.search.engine.snippet import stems
-
         words: dict[str, set[str]] = defaultdict(set)
         matches: dict[str, set[tuple[str, int, int]]] = defaultdict(set)
         for stem in stems(query):
@@ -202,8 +170,6 @@ class AgentVault:
 
     def search_and_read(self, query: str, hits: Sequence[Hit], max_tokens: int, follow: bool) -> Iterator[Call]:
         """One search, then its documents from the top, each with `follow` before those that it links to."""
-        from ragbench.search.engine.context import context
-
         excerpt = context(query, hits, max_tokens)
         yield excerpt.tokens, [(passage.docno, passage.start, passage.end) for passage in excerpt.passages]
         order: dict[str, None] = {}
@@ -214,8 +180,6 @@ class AgentVault:
 
     def _pages(self, docno: str, max_tokens: int) -> Iterator[Call]:
         """A document, in as many calls as it has parts of `max_tokens` whole lines."""
-        from ragbench.search.engine.context import count_tokens
-
         text = self.texts[docno]
         head = count_tokens(f"{self.paths[docno]}:1-1")
         start = end = 0
@@ -232,8 +196,6 @@ class AgentVault:
 
 def table(costs_by_policy: Mapping[tuple[str, str], Sequence[ReadingCost]]) -> list[dict[str, object]]:
     """A row for each policy and arm: the share with success, mean tokens and calls, and the tokens saved."""
-    import numpy as np
-
     values = {key: np.array(costs, dtype=np.float64) for key, costs in costs_by_policy.items()}
     first = next((arm for _, arm in values if arm), "")
     several = len({arm for _, arm in values}) > 2
@@ -250,10 +212,6 @@ def table(costs_by_policy: Mapping[tuple[str, str], Sequence[ReadingCost]]) -> l
 
 def _mean(values: NDArray[np.float64]) -> tuple[float, float, float]:
     """The mean with its 95% interval by the bootstrap over queries."""
-    import numpy as np
-
-    from ragbench.evidence.max_t import resamples
-
     n = len(values)
     means = np.concatenate([values @ counts / n for counts in resamples(n, 1, _DRAWS, 0)])
     low, high = np.percentile(means, [2.5, 97.5])
@@ -266,3 +224,7 @@ def _shown(value: object) -> str:
     mean, low, high = value
     digits = 0 if max(abs(mean), abs(high)) >= 100 else 2
     return f"{mean:.{digits}f} [{low:.{digits}f} {high:.{digits}f}]"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
