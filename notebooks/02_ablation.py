@@ -26,10 +26,7 @@ experiment = Experiment.ablate(
 list(experiment.pipelines)
 
 # %% [markdown]
-# What will be computed, and what is shared? Configurations whose pipelines begin alike share those stages.
-
-# %%
-print("\n".join(experiment.plan().splitlines()[:8]))
+# Configurations whose pipelines begin alike compute those stages once.
 
 # %%
 results = experiment.run()

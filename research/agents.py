@@ -79,7 +79,9 @@ def simulated(
     final = {outcome.arm: outcome.final for outcome in execute(arms, queries)}
     for arm in arms:
         arm.index.prepare({"facets"})
-        ranked = [(query.text, hits(state, arm.index, DEPTH)) for query, state in zip(queries, final[arm.name], strict=True)]
+        ranked = [
+            (query.text, hits(state, arm.index, DEPTH)) for query, state in zip(queries, final[arm.name], strict=True)
+        ]
         for policy in (READ, FOLLOW):
             calls = [vault.search_and_read(text, found, max_tokens, policy == FOLLOW) for text, found in ranked]
             by_policy[policy, arm.name] = costs(calls)

@@ -54,10 +54,7 @@ def add_arms(parser: argparse.ArgumentParser) -> None:
 
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """What the commands that run arms share: plan, arms, overrides, width, output."""
-    parser.add_argument(
-        "--explain-plan", action="store_true", help="print the steps that would be computed or reused, and exit"
-    )
+    """What the commands that run arms share: arms, overrides, width, output."""
     add_arms(parser)
     add_overrides(parser)
     parser.add_argument("--wide", action="store_true", help="print every table instead of one screen")

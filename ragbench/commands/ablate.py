@@ -15,7 +15,6 @@ EXAMPLES = """examples:
   ragbench ablate exp=baseline design=add_one                 add each proposal to the baseline
   ragbench ablate --arm deep="rerank=on rerank.depth=50" --arm brief="index.chunking.max_chars=1500"    add each arm
   ragbench ablate exp=all design=shapley factors=[p1,p2,p6]   attribute the gain to the options
-  ragbench ablate exp=all design=shapley --explain-plan       print the steps that would be computed or shared
 """
 
 

@@ -63,12 +63,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.experiment import names_split
     from ragbench.workbench.runs import named_runs
 
-    if (arguments.remeasure_latency or arguments.confirm) and (
-        arguments.arm or arguments.multirun or arguments.explain_plan
-    ):
-        raise ConfigError(
-            "--remeasure-latency and --confirm take the arms of a run: remove --arm, -m and --explain-plan"
-        )
+    if (arguments.remeasure_latency or arguments.confirm) and (arguments.arm or arguments.multirun):
+        raise ConfigError("--remeasure-latency and --confirm take the arms of a run: remove --arm and -m")
     if arguments.remeasure_latency and arguments.confirm:
         raise ConfigError("--remeasure-latency and --confirm do not go together: choose one")
     if arguments.remeasure_latency:
@@ -98,10 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
 def carry_out(
     arguments: argparse.Namespace, experiment: Experiment, measure: Callable[..., Results], dashboard: bool
 ) -> int:
-    """Measure and print the results, or print the plan alone."""
-    if arguments.explain_plan:
-        print(experiment.plan())
-        return 0
+    """Measure and print the results."""
     results = _shown(arguments, experiment, measure)
     if arguments.json:
         console.print_json(results.as_json())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,69 +15,6 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-_CHARACTER, _LINE, _GAP, _POINT = 7.2, 15.0, 9.0, 7.0  # pixels: width and height of text, distance, radius of a marker
-
-
-class _Box(NamedTuple):
-    """A rectangle in pixels, y growing upwards."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    def overlap(self, second: _Box) -> float:
-        """The area that both share."""
-        width = min(self.right, second.right) - max(self.left, second.left)
-        height = min(self.top, second.top) - max(self.bottom, second.bottom)
-        return max(0.0, width) * max(0.0, height)
-
-
-# Plotly's names of positions, in the order they are tried: the text's centre, in half widths and lines from the point.
-_POSITIONS = {
-    "middle right": (1, 0),
-    "middle left": (-1, 0),
-    "top center": (0, 1),
-    "bottom center": (0, -1),
-    "top right": (1, 1),
-    "bottom right": (1, -1),
-    "top left": (-1, 1),
-    "bottom left": (-1, -1),
-}
-
-
-def _positions(
-    points: Sequence[tuple[float, float]], names: Sequence[str], frame: _Box, obstacles: Sequence[_Box] = ()
-) -> list[str]:
-    """A position for the name of each point (pixels), inside `frame` and with the least overlap with other things."""
-    markers = [_Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
-    occupied: list[_Box] = []
-    chosen = []
-    for i, (point, name) in enumerate(zip(points, names, strict=True)):
-        others = [marker for at, marker in enumerate(markers) if at != i] + [*obstacles, *occupied]
-        costs = {}
-        for position in _POSITIONS:
-            box = _box(point, name, position)
-            outside = (box.right - box.left) * (box.top - box.bottom) - box.overlap(frame)
-            costs[position] = outside + sum(box.overlap(placed) for placed in others)
-        best = min(costs, key=lambda position: costs[position])
-        occupied.append(_box(point, name, best))
-        chosen.append(best)
-    return chosen
-
-
-def _box(point: tuple[float, float], name: str, position: str) -> _Box:
-    half = len(name) * _CHARACTER / 2
-    across, up = _POSITIONS[position]
-    x = point[0] + across * (half + (_GAP if up == 0 else 0))
-    y = point[1] + up * (_LINE / 2 + _GAP)
-    return _Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
-
-
-_PLOT = (1000.0, 330.0)  # pixels of the plot on a usual screen, for placing names
-
-_BAR = 3.0  # pixels above and below an error bar that names avoid
-
 _FAR = 8.0  # the axis is logarithmic where the slowest p95 is more than this many times the fastest
 
 
@@ -88,18 +24,16 @@ def plot_pareto(results: Measurements) -> go.Figure:
 
     measure, frame = results.primary, pareto(results)
     axis = _time_axis(frame)
-    on_axis = np.log10 if axis.get("type") == "log" else np.asarray
-    (left, right), (width, height) = axis["range"], _PLOT
     least, highest = float(frame["quality_low"].min()), float(frame["quality_high"].max())
     reach = highest - least or 0.1
     bottom, top = least - 0.05 * reach, highest + 0.1 * reach
-    xs, lows, highs = (
-        (on_axis(frame[name]) - left) / (right - left) * width for name in ("p95", "p95_low", "p95_high")
+    order = (
+        frame["p95"].rank(method="first").astype(int) - 1
+    )  # names of neighbours differ in height, none leaves the plot
+    sides = ["right" if 2 * place < len(frame) else "left" for place in order]
+    frame = frame.assign(
+        position=[f"{('top', 'bottom')[at % 2]} {side}" for at, side in zip(order, sides, strict=True)]
     )
-    ys = (frame["quality"] - bottom) / (top - bottom) * height
-    bars = [_Box(low, y - _BAR, high, y + _BAR) for low, high, y in zip(lows, highs, ys, strict=True)]
-    points = list(zip(xs, ys, strict=True))
-    frame = frame.assign(position=_positions(points, list(frame["arm"]), _Box(0, 0, width, height), bars))
     best = frame[frame["frontier"]].sort_values("p95")
     figure = go.Figure(
         go.Scatter(

@@ -195,16 +195,6 @@ def _unfinished(root: Path) -> list[Path]:
     return [path.parent for path in plans if not (path.parent / RECORD).exists()]
 
 
-def stopped(root: Path, plan: str) -> Path | None:
-    """The folder of the same experiment below `root` when it was stopped before its end, and no process works there."""
-    with errors_as_results_error(root):
-        folder = _stopped_folder(root, plan)
-    if folder is None:
-        return None
-    folder[1].release()
-    return folder[0]
-
-
 @dataclass(frozen=True)
 class _Stopped:
     """A run that was stopped before its end: its arms, those that are finished, and the command that goes on with it.
@@ -244,7 +234,7 @@ def stopped_runs(root: Path) -> list[_Stopped]:
                 lock.release()
             stopped.append(_read_stopped(folder, "" if lock is not None else _who(folder)))
         except (Damaged, FileNotFoundError):
-            continue  # it cannot be continued either: `stopped` names it
+            continue  # it cannot be continued either: the next run names it
     return stopped
 
 

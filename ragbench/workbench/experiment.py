@@ -223,12 +223,6 @@ class Experiment:
         """The command that runs this; an experiment continues only one that the same command began."""
         return "ablate" if self.ablation else "run"
 
-    def plan(self) -> str:
-        """The tree of shared work, artefacts to build and to reuse, and what is timed, as text; computes nothing."""
-        from ragbench.experiment import explain, plan
-
-        return explain.explain(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
-
     def run(self, progress: Report | None = None) -> Results:
         """Measure quality, then latency; write the files, the report, and MLflow where tracking is on.
 

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from ragbench.base import console
-from ragbench.experiment.explain import _tree
 from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.calibrate import Calibrate
@@ -36,13 +35,6 @@ def test_executor_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -
         alone = arm.pipeline(queries, arm.index)
         assert [s.fused for s in outcomes[arm.name].final] == [s.fused for s in alone]
         assert outcomes[arm.name].stages == tuple(name for name, _ in arm.pipeline)
-
-
-def test_executor_runs_each_distinct_prefix_once(arms: list[Arm]) -> None:
-    # dense, lexical, two fusions, two cuts, calibration, cut; and lexical, fuse of the last arm
-    tree = _tree(arms, 5)
-    assert len(tree[1:]) == 10
-    assert "10 stage runs instead of 18" in tree[0]
 
 
 def test_executor_orders_arms_by_common_prefix(arms: list[Arm], benchmark_small) -> None:

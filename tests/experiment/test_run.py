@@ -15,8 +15,6 @@ from ragbench.benchmark.load import load
 from ragbench.benchmark.runs import read_run
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
-from ragbench.experiment import explain
-from ragbench.experiment.plan import surveyed
 from ragbench.experiment.run import run
 from ragbench.extras.collect.commands import data_pool as pool_command
 from ragbench.extras.collect.pool import read_pool
@@ -176,23 +174,3 @@ def test_run_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_p
     assert [row["qid"] for row in rows].count("q1") == [row["qid"] for row in rows].count("q2") == 3
     assert all("#" in row["section"] and row["grade"] == "" for row in rows)
     assert "6 unjudged pairs" in capsys.readouterr().out
-
-
-def test_run_plan_says_what_is_built_found_and_shared_without_building(settings_of, benchmark_small, tmp_path) -> None:
-    arms = [
-        settings_of(tmp_path, f"paths.index={tmp_path / 'index'}", f"name={name}", *more)
-        for name, more in {"plain": (), "p12": ("p12=on",), "p4": ("p4=on",)}.items()
-    ]
-    message = explain.explain(surveyed(arms, benchmark_small, "run"))
-    # dense; lexical, fuse, calibration, cut twice, once for p4's weights; p12 and a cut of its own
-    assert f"3 arms, {len(benchmark_small.select('test'))} queries: 11 stage runs instead of 16" in message
-    assert "dense: retrieve 100 by vector similarity  (once for 3 arms)" in message
-    assert "lexical: retrieve 100 by BM25 in content, headers x2.5, tags x2, title x3" in message
-    assert "5 artefacts, 4 to build" in message
-    assert "trigrams" in message and ": to build, for p12" in message
-    assert "then each arm is timed" in message
-    assert [path.name for path in (tmp_path / "index").iterdir()] == ["chunks"]
-    assert not (tmp_path / "runs").exists()
-    here = [settings_of(tmp_path, "name=plain")]
-    run(here, benchmark_small)
-    assert "4 artefacts, 0 to build" in explain.explain(surveyed(here, benchmark_small, "run"))

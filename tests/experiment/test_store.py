@@ -123,7 +123,6 @@ def test_store_names_a_folder_without_results(tmp_path: Path) -> None:
 
 def test_store_finished_experiment_is_never_written_over(tmp_path: Path) -> None:
     folder = finish(tmp_path)
-    assert store.stopped(tmp_path, PLAN) is None
     with writing(tmp_path) as other:
         assert other.path != folder
     with (
@@ -145,8 +144,8 @@ def test_store_stopped_experiment_is_continued_without_its_drafts(tmp_path: Path
         assert store.finished(again.path, "a", "key") and not store.finished(again.path, "a", "other key")
         assert not store.finished(again.path, "b", "key")
     assert caplog.messages == [f"continuing the stopped experiment in {folder.path}"]
-    assert store.stopped(tmp_path, PLAN) == folder.path
-    assert store.stopped(tmp_path, PLAN[::-1]) is None
+    with store.writing(tmp_path, "run", "a", PLAN[::-1], ["a"], None) as other_plan:
+        assert other_plan.path != folder.path
 
 
 @pytest.mark.parametrize("half", [True, False])
@@ -237,7 +236,6 @@ def test_store_running_experiment_is_not_a_stopped_one(other, tmp_path: Path, ca
         pass
     process.kill()
     process.wait()
-    assert store.stopped(tmp_path, PLAN) in (folder, actual.path)
     with store.writing(tmp_path, "run", "a", PLAN, ["a"], folder) as again:
         assert again.path == folder
     assert not (folder / "running.json").exists()

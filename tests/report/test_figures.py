@@ -43,6 +43,15 @@ def test_figures_axis_over_a_wide_range_is_logarithmic(tmp_path) -> None:
     assert pareto.plot_pareto(near).layout.xaxis.type is None
 
 
+def test_figures_names_of_neighbours_are_apart(tmp_path) -> None:
+    times = [total("a", 10), total("b", 11), total("c", 30)]
+    figure = pareto.plot_pareto(results({"a": 0.3, "b": 0.3, "c": 0.2}, pd.DataFrame(times), tmp_path))
+    places = {
+        name: place for trace in figure.data[1:] for name, place in zip(trace.text, trace.textposition, strict=True)
+    }
+    assert places == {"a": "top right", "b": "bottom right", "c": "top left"}
+
+
 def test_figures_stages_add_up_and_small_ones_are_summed(tmp_path) -> None:
     stages = [("dense", 5.0), ("p6", 94.0), ("fuse", 0.4), ("cut", 0.6), ("total", 100.0)]
     latency = pd.DataFrame([{"arm": "a", "stage": name, "mean": mean} for name, mean in stages])

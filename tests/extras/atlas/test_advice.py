@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.commands import cli
+from ragbench.config import composition
 from ragbench.config.benchmark import load
+from ragbench.config.overrides import named_arms
 from ragbench.evaluation.diagnosis import BURIED, FUSED_OUT, NEVER
 from ragbench.experiment.run import run
 from ragbench.extras.atlas import advice
 from ragbench.results.measurements import Measurements
+from ragbench.workbench import Experiment
 from tests.docs.pages import overrides, parsed
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
@@ -57,7 +59,7 @@ def all_levers(results: Measurements) -> list[advice.Lever]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("exp=baseline",), ("exp=recommended",), ("exp=phase1", "p6=on", "p6.depth=12")])
-def test_advice_commands_are_parsed_and_planned(words: tuple[str, ...], measured, capsys) -> None:
+def test_advice_commands_are_parsed_and_planned(words: tuple[str, ...], measured) -> None:
     levers = all_levers(measured(*words))
     commands = {command for lever in levers for command in lever.commands}
     assert {shlex.split(command)[1] for command in commands} >= {"run", "topics", "data", "fit"}
@@ -71,9 +73,12 @@ def test_advice_commands_are_parsed_and_planned(words: tuple[str, ...], measured
         if typed[0] != "run":
             overrides(typed)
         elif "--remeasure-latency" not in typed:
-            assert cli.main([*typed, "--explain-plan"]) == 0, (command, capsys.readouterr().err)
-            arms = [typed[folder + 1] for folder, word in enumerate(typed) if word == "--arm"]
-            assert not any("ragbench" in arm for arm in arms), command
+            given = parsed(typed)
+            if given.arm:
+                assert composition.arms(named_arms(given.arm), given.overrides)
+            else:
+                assert Experiment.sweep(*given.overrides).settings
+            assert not any("ragbench" in arm for arm in given.arm), command
 
 
 @pytest.mark.slow
