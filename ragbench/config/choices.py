@@ -168,11 +168,7 @@ class Choices:
     def option(self, group: str, name: str) -> Choice:
         """An option with every key."""
         file = hydra_api.files(group, name)
-        return _option(group, name, file, self.version if _is_of_project(file) else self._shipped)
-
-    @cached_property
-    def _shipped(self) -> object:
-        return hydra_api.places(shipped=True)
+        return _option(group, name, file, self.version)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -289,10 +285,6 @@ def package_of(group: str) -> str:
     return next((choice.package for choice in options.options() if choice.group == group), group)
 
 
-def _is_of_project(file: Path | None) -> bool:
-    return file is not None and not file.is_relative_to(hydra_api.folders()[0])
-
-
 def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, DictConfig]:
     """The package of an option and what is below it."""
     from omegaconf import OmegaConf
@@ -300,13 +292,8 @@ def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, Dic
     package = package_of(group)
     if file is None:
         return package, OmegaConf.create(store.node(group, name))
-    if not _is_of_project(file):
-        node: Any = hydra_api.compose(name=f"{group}/{name}", shipped=True)[0]
-    elif "defaults" not in (content := read_yaml_file(file) or {}):
-        return package, OmegaConf.create(content)
-    else:  # Hydra takes a file from a further folder as an option only
-        sign = "" if group in hydra_api.compose()[1] else "+"
-        node = hydra_api.compose([f"{sign}{group}={name}"])[0]
+    sign = "" if group in hydra_api.compose()[1] else "+"
+    node: Any = hydra_api.compose([f"{sign}{group}={name}"])[0]
     for part in package.split("."):
         node = node.get(part) if node is not None else None
     return package, OmegaConf.create({}) if node is None else node

@@ -52,6 +52,7 @@ _MEASUREMENT_KEYS = {
     *("data", "topics", "split", "seed", "measures", "primary", "latency", "statistics", "budget", "tune"),
     *("allow_unjudged", "tracking", "paths", "cache", "artefacts", "execution", "modes"),
 }
+_NOT_IN_NAMES = ("name", EXPERIMENT, "design", "factors", "design_options")
 _STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
 _MOST_ARMS = 1024
@@ -79,13 +80,14 @@ def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Seq
         if hydra_api.parse(override).is_sweep_override():
             typed_word = override.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
             raise ConfigError(f"'{typed_word}' has several values: add -m for an arm of each, or put them in [ ]")
-    trusted = _inspect_project(canonical(overrides if typed is None else typed, known), all_overrides, known)
+    typed_words = canonical(overrides if typed is None else typed, known)
+    trusted = _inspect_project(typed_words, all_overrides, known)
 
     def inspect_both(settings: Settings) -> None:
         trusted(settings)
         inspect(settings)
 
-    return _compose_settings(all_overrides, set(), known, inspect_both)
+    return _compose_settings(all_overrides, _naming_keys(typed_words), known, inspect_both)
 
 
 def compose_alone(overrides: Sequence[str]) -> Settings:
@@ -132,11 +134,12 @@ def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
     known = config_choices.read()
     all_overrides = _with_project_overrides(overrides, known)
-    trusted = _inspect_project(canonical(overrides, known), all_overrides, known)
+    typed = canonical(overrides, known)
+    trusted = _inspect_project(typed, all_overrides, known)
     swept = {key_of(override): _swept(override) for override in all_overrides}
     _check_count(math.prod(map(len, swept.values())))
-    varying = {key for key, several in swept.items() if len(set(several)) > 1}
-    settings = [_compose_settings(batch, varying, known, trusted) for batch in itertools.product(*swept.values())]
+    naming = {key for key, several in swept.items() if len(set(several)) > 1} | _naming_keys(typed)
+    settings = [_compose_settings(batch, naming, known, trusted) for batch in itertools.product(*swept.values())]
     names = [arm.name for arm in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
@@ -225,8 +228,9 @@ def _typed_of(settings: Settings, typed: Sequence[str]) -> list[str]:
 
 
 def _compose_settings(
-    overrides: Sequence[str], varying: set[str], known: Choices, inspect: _Inspect = _accept
+    overrides: Sequence[str], naming: set[str], known: Choices, inspect: _Inspect = _accept
 ) -> Settings:
+    """The settings for canonical overrides; of a preset, the values of the keys `naming` are added to its name."""
     if not trusting():
         _check_own_files()
     if from_environment := registry.find("hook", "words_of_environment"):
@@ -240,7 +244,7 @@ def _compose_settings(
         if choices.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
             values_by_key[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
     values_by_key = with_added_stages(values_by_key)
-    settings = Settings(_arm_name(values_by_key, overrides, varying), values_by_key, tuple(overrides))
+    settings = Settings(_arm_name(values_by_key.get("name"), overrides, naming), values_by_key, tuple(overrides))
     try:
         _check(values_by_key, known, choices)
         inspect(settings)
@@ -408,14 +412,21 @@ def _overlap(key: str, second: str) -> bool:
     return f"{key}.".startswith(f"{second}.") or f"{second}.".startswith(f"{key}.")
 
 
-def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
-    """The configured name (an experiment sets its own), then what varies over the sweep."""
-    swept = varying - {EXPERIMENT, "name"}
-    extra = [item.replace(r"\:", ":") for item in batch if key_of(item) in swept]  # Hydra escapes colons in a sweep
-    name = config.get("name")
+def _naming_keys(typed: Sequence[str]) -> set[str]:
+    """The keys whose typed values tell an arm of a preset from the preset; none where a name is typed."""
+    keys = set(map(key_of, typed))
+    return set() if "name" in keys else keys
+
+
+def _arm_name(name: Any, overrides: Sequence[str], naming: set[str]) -> str:
+    """The configured name (an experiment sets its own), then the search words of `naming` keys; else all of them."""
+    listed = [
+        override.lstrip("+").replace(r"\:", ":")  # Hydra escapes colons in a sweep
+        for override in overrides
+        if section_of(override) not in {*_MEASUREMENT_KEYS, *_NOT_IN_NAMES}
+    ]
     if name:
-        return " ".join([str(name), *extra])
-    listed = [item.lstrip("+") for item in (extra or batch) if section_of(item) not in _MEASUREMENT_KEYS]
+        return " ".join([str(name), *(word for word in listed if key_of(word) in naming)])
     return " ".join(listed) or "default"
 
 

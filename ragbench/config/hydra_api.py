@@ -35,15 +35,12 @@ _LOCK = threading.RLock()
 _Version = tuple[tuple[str, int, int], ...]
 
 
-def compose(
-    choices: Sequence[str] = (), name: str = CONFIG, *, shipped: bool = False
-) -> tuple[DictConfig, Mapping[str, Any]]:
+def compose(choices: Sequence[str] = ()) -> tuple[DictConfig, Mapping[str, Any]]:
     """What Hydra composes for choices such as `p6=on`, not resolved, and by group the chosen option.
 
-    `name` is the file that it begins with, below the folder of the configuration; with `shipped` no other folder is
-    read. Raises ConfigError for a file that cannot be composed.
+    Raises ConfigError for a file that cannot be composed.
     """
-    config, chosen = _composed(name, tuple(choices), *places(shipped=shipped))
+    config, chosen = _composed(tuple(choices), *places())
     return copy.deepcopy(config), chosen
 
 
@@ -115,9 +112,9 @@ class _Options:
         return list(groups().get(group_name, ()))
 
 
-def places(*, shipped: bool = False) -> tuple[tuple[Path, ...], _Version, int]:
-    """The folders, or that of ragbench alone, and what changes when one of their files or a registered class does."""
-    all_folders = folders()[:1] if shipped else folders()
+def places() -> tuple[tuple[Path, ...], _Version, int]:
+    """The folders, and what changes when one of their files or a registered class does."""
+    all_folders = folders()
     stats = [(path, path.stat()) for folder in all_folders for path in sorted(folder.rglob("*.yaml"))]
     version = tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats)
     return all_folders, version, store.register()
@@ -125,7 +122,7 @@ def places(*, shipped: bool = False) -> tuple[tuple[Path, ...], _Version, int]:
 
 @lru_cache(maxsize=256)
 def _composed(
-    name: str, choices: tuple[str, ...], all_folders: tuple[Path, ...], version: _Version, registered: int
+    choices: tuple[str, ...], all_folders: tuple[Path, ...], version: _Version, registered: int
 ) -> tuple[DictConfig, Mapping[str, Any]]:
     import hydra
     from hydra.errors import HydraException
@@ -142,7 +139,7 @@ def _composed(
         # A file of a project may have the name of an option that a class declares: its values take their place.
         warnings.filterwarnings("ignore", r"\s*'.*' is validated against ConfigStore schema", UserWarning)
         try:
-            config = hydra.compose(name, [*choices, *own], return_hydra_config=True)
+            config = hydra.compose(CONFIG, [*choices, *own], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException, YAMLError, OSError, *_PYTHON) as error:
             raise ConfigError(_sentence(error, choices, all_folders)) from None
     chosen = OmegaConf.to_container(config.hydra.runtime.choices)

@@ -69,8 +69,7 @@ class Spec(Validated):
     """How trees grow: at most `rounds` trees of `leaves` leaves with at least `smallest` documents, weighted by `rate`.
 
     `prior` is the weight of the fused score, `depth` the number of hits to order, `l2` shrinks leaves, `share` is the
-    share of the features that a split may use. With `recency` the model reads how old documents are. Defaults were
-    chosen on the training topics of the built-in benchmark.
+    share of the features that a split may use. Defaults were chosen on the training topics of the built-in benchmark.
     """
 
     prior: Weight = 2.0
@@ -82,12 +81,11 @@ class Spec(Validated):
     l2: Weight = 5.0
     share: Share = 0.5
     folds: Factor = 5
-    recency: bool = False
     seed: Natural = 13
 
     def features(self, sources: Sequence[str]) -> tuple[str, ...]:
         """What the trees read of these sources."""
-        return features.names(sources, self.recency)
+        return features.names(sources)
 
 
 @dataclass(frozen=True)

@@ -43,23 +43,20 @@ DOCUMENT = (
 AMONG = ("document.share", "links.near", "links.votes")
 """Of a document among the candidates: its hits' share of the fused score of all hits, from 0 to 1; how many of the
 candidates link to it; the sum of their fused scores, from 0 to 1. Read by orders for several collections."""
-RECENCY = "document.age"
-"""The age of a document in days, from the newest of the collection; only on request."""
 PERCENTILE, GAP = "percentile", "gap"
 """Last parts of the names of relative features: where a value stands among those of the query's candidates, as the
 share of the others that are lower (equal ones count half); how far it is from the greatest of them."""
 
 
-def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
+def names(sources: Sequence[str]) -> tuple[str, ...]:
     """The features of these sources, in order."""
     of_sources = (f"{source}.{name}" for source in ("fused", *sorted(sources)) for name in BY_SOURCE)
-    return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
+    return (*of_sources, *WORDS, *QUERY, *DOCUMENT)
 
 
-def everything(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
+def everything(sources: Sequence[str]) -> tuple[str, ...]:
     """Every absolute feature of these sources, in order."""
-    feature_names = names(sources)
-    return (*feature_names, *AMONG, *([RECENCY] if recency else []))
+    return (*names(sources), *AMONG)
 
 
 def absolute(name: str) -> str:
@@ -71,7 +68,7 @@ def absolute(name: str) -> str:
 @lru_cache(8)
 def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
     """The sources that the features use, sorted, without the fused ranking."""
-    of_sources = set(map(absolute, features)).difference(WORDS, QUERY, DOCUMENT, AMONG, [RECENCY])
+    of_sources = set(map(absolute, features)).difference(WORDS, QUERY, DOCUMENT, AMONG)
     pairs = (name.rpartition(".")[::2] for name in of_sources)
     return tuple(sorted({source for source, name in pairs if name in BY_SOURCE} - {"fused"}))
 
@@ -82,7 +79,7 @@ def _places(feature_names: tuple[str, ...]) -> tuple[_Numbers, _Numbers, _Number
 
     The last array has for each wanted feature its row among those three together.
     """
-    all_names = everything(sources_of(feature_names), RECENCY in feature_names)
+    all_names = everything(sources_of(feature_names))
     kinds = ("", PERCENTILE, GAP)
     kind = [kinds.index(name.rpartition(".")[2]) if absolute(name) != name else 0 for name in feature_names]
     rows = [
@@ -164,8 +161,6 @@ def table(
         _of_documents(candidates, index, terms),
         _among(hits, candidates, terms),
     ]
-    if RECENCY in feature_names:
-        blocks.append((index.modified.max() - index.modified[None, candidates.documents]) / 86400.0)
     values = np.concatenate(blocks)
     plain, percentiles, gaps, order = _places(feature_names)
     ahead = values[gaps] - values[gaps].max(axis=1, keepdims=True)

@@ -43,6 +43,7 @@ class Rank(Reorder):
     prior: Weight = 2.0
     depth: Count = 100
 
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "terms"})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKED})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.RANKED: "hits have been ranked by a model already",
@@ -52,14 +53,9 @@ class Rank(Reorder):
     def __post_init__(self) -> None:
         super().__post_init__()
         sources = features.sources_of(self.features)
-        unknown = set(map(features.absolute, self.features)) - set(features.everything(sources, recency=True))
+        unknown = set(map(features.absolute, self.features)) - set(features.everything(sources))
         if unknown:
             raise self.refused("model", f"reads features that this version does not know: {', '.join(sorted(unknown))}")
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The parts of the index that it reads."""
-        return frozenset({"chunks", "terms", *(["modified"] if features.RECENCY in self.features else [])})
 
     @property
     def trees(self) -> str:

@@ -51,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="maximum number of trees (default: 200)",
     )
     parser.add_argument("--folds", type=int, metavar="N", help="number of cross-validation folds (default: 5)")
-    parser.add_argument("--recency", action="store_true", help="also use the age of documents as a feature")
     parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test queries")
     parser.add_argument("--write", metavar="NAME", help="save the ranker as an option with this name")
     console.add_overrides(parser)
@@ -67,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     training.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     with as_options():
-        options = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds", "recency")}
+        options = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds")}
         chosen = {name: value for name, value in options.items() if value is not None}
         spec = ranker.Spec(**chosen, seed=settings.basics.seed)
     benchmark = settings.benchmark()
