@@ -126,10 +126,9 @@ def helps(work: Path) -> dict[str, str]:
 
 def configurations(work: Path) -> dict[str, Any]:
     """Return the configuration of every preset, and of every option what it changes in the default one."""
-    from ragbench.config import choices as config_choices
-    from ragbench.config import composition
+    from ragbench.config import available, composition
 
-    known = config_choices.read()
+    known = available.read()
     frozen: dict[str, Any] = {}
     plain = {key: _portable(value) for key, value in flat(composition.compose([]).config)}
     for group, options in known.by_group.items():
@@ -319,9 +318,9 @@ def command(*words: str) -> tuple[int, str, str]:
 
 def presets() -> tuple[str, ...]:
     """Return the names of all presets."""
-    from ragbench.config import choices as config_choices
+    from ragbench.config import available
 
-    return tuple(sorted(config_choices.read().by_group["exp"]))
+    return tuple(sorted(available.read().by_group["exp"]))
 
 
 def places(work: Path) -> list[str]:

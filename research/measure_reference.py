@@ -17,7 +17,7 @@ from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TEST, TRAIN
-from ragbench.config import choices as config_choices
+from ragbench.config import available
 from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, FALSE_SILENCE, PASSAGE, PRIMARY, SILENCE
 from ragbench.evaluation.passages import TOKENS
@@ -162,7 +162,7 @@ def effects(reference: str) -> str:
             "what it does": re.sub(r" \(sources? [^)]*\)", "", group.description),
             **{head: _effect(of_factor.get(group.name)) for head, of_factor in columns.items()},
         }
-        for group in config_choices.read().switches
+        for group in available.read().switches
         if any(group.name in of_factor for of_factor in columns.values())
     ]
     return markdown(pd.DataFrame(rows))
@@ -222,7 +222,7 @@ def _preset_table(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
 
     table = verdict_table(Arms.of(presets, split=TEST).against(names[0]))
     judged = {str(row["factor"]): row for _, row in table.iterrows()}
-    known = config_choices.read()
+    known = available.read()
     rows = []
     for name in names:
         documents, passages = (presets.values(name, PRIMARY, TEST, level).mean() for level in (DOCUMENT, PASSAGE))
@@ -433,9 +433,9 @@ def _command_line(command: str, words: Sequence[str]) -> str:
 
 def every_preset() -> list[str]:
     """The names of all experiments, the baseline first."""
-    from ragbench.config import choices as config_choices
+    from ragbench.config import available
 
-    names = [each.name for each in config_choices.read().presets]
+    names = [each.name for each in available.read().presets]
     return sorted(names, key=lambda name: name != "baseline")
 
 

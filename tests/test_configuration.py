@@ -28,7 +28,7 @@ def test_configuration_refuses_a_loader_that_is_a_list(conf: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["p2=maybe"], r"p2 cannot be 'maybe': the choices are off, on"),
+        (["p2=maybe"], r"p2 cannot be 'maybe': the options are off, on"),
         (["nonsense=1"], r"nonsense is unknown"),
         (["dense.depht=5"], r"dense\.depht is unknown; did you mean dense\.depth\?"),
         (["+dense.depht=5"], r"dense\.depht is unknown; did you mean dense\.depth\?"),
@@ -47,9 +47,9 @@ def test_configuration_refuses_a_loader_that_is_a_list(conf: Path) -> None:
         (["+sources.more={kind: lexical, index: {unit: line}}"], r"sources\.more\.index\.unit must be one of chunk"),
         (["latency.rounds=0"], r"latency\.rounds must be at least 1"),
         (["dense._target_=os.nothing"], r"dense\._target_ names os\.nothing, which cannot be imported"),
-        (["p2="], r"p2 cannot be '': the choices are off, on"),
+        (["p2="], r"p2 cannot be '': the options are off, on"),
         (["dense.depth=[1"], r"dense\.depth cannot be read from '\[1': close its brackets"),
-        (["+exp=nothing"], r"exp cannot be 'nothing'; the choices are all, baseline"),
+        (["+exp=nothing"], r"exp cannot be 'nothing'; the options are all, baseline"),
         (["exp=phase9"], r"exp cannot be 'phase9'; did you mean phase1 or phase2 or phase3 or phase4\?"),
         (["p6=yes"], r"p6 cannot be 'yes'; did you mean on\?"),
         (["p6=null"], r"p6 cannot be null; did you mean off\?"),
@@ -260,7 +260,11 @@ def test_sweep_is_every_combination_with_telling_names() -> None:
 
 
 def test_experiment_names_its_arm() -> None:
-    assert composition.compose(["+exp=baseline"]).name == "baseline"
+    assert composition.compose(["+exp=baseline", "latency.rounds=2", "design=add_one"]).name == "baseline"
+    assert composition.compose(["p6=on", "exp=baseline", "dense.depth=50"]).name == "baseline p6=on dense.depth=50"
+    assert composition.compose(["exp=baseline", "name=mine", "p6=on"]).name == "mine"
+    swept = composition.sweep(["exp=baseline,phase1", "p6=on", "latency.rounds=1,2"])
+    assert [arm.name for arm in swept][:2] == ["baseline p6=on latency.rounds=1", "baseline p6=on latency.rounds=2"]
     assert composition.compose([]).name == "default"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.config import choices, composition
+from ragbench.config import available, composition
 
 CONF = locations.configuration()
 _PLAIN = """
@@ -45,7 +45,7 @@ def _python(*arguments: str, cwd: Path) -> str:
 
 def _words() -> list[str]:
     """A word for every preset and every option with a name of its own, and none; most live searches need an address."""
-    by_group = choices.read().by_group
+    by_group = available.read().by_group
     groups = {group: names for group, names in by_group.items() if group not in ("exp", "live")}
     named = [f"{group}={name}" for group, names in groups.items() for name in names if name not in ("on", "off")]
     return ["", *(f"+exp={name}" for name in by_group["exp"]), *named, "live=ragbench", "p13=on", "documents=on"]

@@ -3,14 +3,13 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.config import choices as config_choices
-from ragbench.config import composition, names
+from ragbench.config import available, composition, names
 from ragbench.config.overrides import canonical, named_arms
 from ragbench.corpus.reader import parse_document
 from ragbench.extras.systems.environment import from_environment
 from tests.naming import naming
 
-KNOWN = config_choices.read()
+KNOWN = available.read()
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_stage_function_is_a_switch_like_any_other() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["only_guides=maybe"], "only_guides cannot be 'maybe': the choices are off, on"),
+        (["only_guides=maybe"], "only_guides cannot be 'maybe': the options are off, on"),
         (["only_guides=on", "only_guides.factor=high"], "only_guides.factor must be a number, got 'high'"),
         (["only_guides=on", "only_guides.facter=1"], "did you mean only_guides.factor?"),
         (["only_gides=on"], "only_gides is unknown"),

@@ -13,8 +13,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
-from ragbench.config import choices as config_choices
-from ragbench.config import composition, project
+from ragbench.config import available, composition, project
 from ragbench.config.overrides import word, words
 from tests.naming import naming
 
@@ -67,7 +66,11 @@ def test_project_arms_are_measured_unless_pipeline_is_typed(project_folder: Path
 
 def test_project_arm_is_a_preset(project_folder: Path) -> None:
     deep = composition.compose(["exp=deep", "p6.max_length=64"])
-    assert (deep.name, deep.config["p6"]["depth"], deep.config["p6"]["max_length"]) == ("deep", 30, 64)
+    assert (deep.name, deep.config["p6"]["depth"], deep.config["p6"]["max_length"]) == (
+        "deep p6.max_length=64",
+        30,
+        64,
+    )
     assert composition.compose(["exp=plain"]).config["p6"] == {}
     assert "name=deep" in deep.overrides and not any(override.endswith("exp=deep") for override in deep.overrides)
     # Its words are those of the file: what they would start or send is asked about, and what is typed is not.
@@ -192,9 +195,9 @@ def test_project_arm_needs_trust_for_a_key_that_was_typed(tmp_path: Path, monkey
 
 
 def test_project_values_become_words() -> None:
-    from ragbench.config import choices as config_choices
+    from ragbench.config import available
 
-    known = config_choices.read()
+    known = available.read()
     given = {"exp": "phase1", "rerank": {"depth": 20}, "p5": True, "p8": False, "fuse": {"weights": {"dense": 2}}}
     assert words(given, known) == ["exp=phase1", "p6=on", "p6.depth=20", "p5=on", "p8=off", "fuse.weights={dense: 2}"]
     assert word("measures", ["nDCG@10", None, 1.5]) == "measures=[nDCG@10, null, 1.5]"
@@ -342,7 +345,7 @@ def test_option_next_to_the_project_file_extends_another(tmp_path: Path, monkeyp
         option.write_text('defaults:\n  - "on"\n  - _self_\n')
     monkeypatch.chdir(tmp_path)
     with trust():
-        known = config_choices.read()
+        known = available.read()
         for group in ("calibration", "p6"):
             keys = {parameter.key: parameter.default for parameter in known.option(group, "mine").parameters}
             assert keys == {parameter.key: parameter.default for parameter in known.option(group, "on").parameters}

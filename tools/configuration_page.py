@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from ragbench.base.options import options, sections
-from ragbench.config.choices import Choice, Choices, Group, Parameter, Preset
+from ragbench.config.available import Available, ComposedOption, Group, Parameter, Preset
 from ragbench.config.names import ALIASES
 from ragbench.models.bundled import Bundled
 
@@ -25,7 +25,7 @@ Every preset, switch and key with its default. You set a key on the command line
 `python tools/reference.py` from the files in `conf/` and the classes that they name; do not edit it."""
 
 
-def document(known: Choices, models: Sequence[Bundled]) -> str:
+def document(known: Available, models: Sequence[Bundled]) -> str:
     """The whole page."""
     parts = [
         _INTRODUCTION,
@@ -38,7 +38,7 @@ def document(known: Choices, models: Sequence[Bundled]) -> str:
         *_settings(known.settings),
         "## Data\n\nSelect a collection or a format with `data=NAME`; see "
         "[formats](documents-and-queries.md#collections-in-other-formats).",
-        *_choices(known.data),
+        *_options(known.data),
         *_spaces([known.option("tune", name) for name in known.by_group["tune"]]),
         "## Models\n\nThese come with the installation, pinned by digest. A folder or a hub name works as well.\n\n"
         + _table(
@@ -49,14 +49,14 @@ def document(known: Choices, models: Sequence[Bundled]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def shipped(known: Choices) -> list[Group]:
+def shipped(known: Available) -> list[Group]:
     """The switches of ragbench itself, without those of plug-ins that this process has imported."""
     return [group for group in known.switches if group.name not in known.added]
 
 
 def _presets(presets: Sequence[Preset]) -> Iterator[str]:
     """A line for each preset: its description, the most similar preset, and its overrides besides those of that one."""
-    values = {each.name: {**each.choices, **each.values} for each in presets}
+    values = {each.name: {**each.options, **each.values} for each in presets}
     for each in presets:
         own = values[each.name]
         within = {name: old for name, old in values.items() if len(old) < len(own) and old.keys() <= own.keys()}
@@ -67,7 +67,7 @@ def _presets(presets: Sequence[Preset]) -> Iterator[str]:
         yield f"- `{each.name}`: {each.description} {_words(words)}".rstrip()
 
 
-def switches(known: Choices) -> str:
+def switches(known: Available) -> str:
     """Return the list of all switches: alias, effect and, if they are not off and on, values of each."""
     return "\n".join(
         f"- [`{s.name}`](#{s.name}){_alias(s.name)}: {s.description}{_values([option.name for option in s.options])}"
@@ -89,11 +89,11 @@ def _switch(group: Group) -> str:
     if [option.name for option in chosen] == ["on"]:
         parts = [*_docstrings(group.name, "on"), *_keys(chosen[0].parameters)]
     else:
-        parts = list(_choices(group))
+        parts = list(_options(group))
     return "\n\n".join([f"### {group.name}", *parts])
 
 
-def _choices(group: Group) -> Iterator[str]:
+def _options(group: Group) -> Iterator[str]:
     """The options of a group with their keys; a note that several of them share comes once, at the end."""
     chosen = [option for option in group.options if option.name != "off"]
     notes = Counter((p.key, p.comment) for option in chosen for p in option.parameters if p.comment)
@@ -113,7 +113,7 @@ def _choices(group: Group) -> Iterator[str]:
 
 def _docstrings(group: str, name: str) -> list[str]:
     """The docstrings of the classes that an option builds."""
-    made = (choice.target for choice in options() if (choice.group, choice.name) == (group, name))
+    made = (option.target for option in options() if (option.group, option.name) == (group, name))
     return [inspect.getdoc(target) or "" for target in made if target is not None]
 
 
@@ -134,7 +134,7 @@ def _heading(parameter: Parameter) -> str:
     return first if list(sections().values()).count(sections().get(name, type)) > 1 else name
 
 
-def _spaces(spaces: Sequence[Choice]) -> Iterator[str]:
+def _spaces(spaces: Sequence[ComposedOption]) -> Iterator[str]:
     if spaces:
         yield (
             "## Search spaces\n\nWhat `ragbench tune` varies (`ragbench/extras/fit/tuning/spaces.yaml`): "

@@ -21,7 +21,7 @@ from typing import Any
 import ragbench
 from ragbench.base import registry
 from ragbench.commands import GROUPS, WORDS, call, cli
-from ragbench.config import choices as config_choices
+from ragbench.config import available
 from ragbench.models.bundled import BUNDLED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,7 +165,7 @@ def _first(value: Any) -> str:
 
 def configuration() -> str:
     """Return the page of all options and keys."""
-    return configuration_page.document(config_choices.read(), BUNDLED)
+    return configuration_page.document(available.read(), BUNDLED)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -1,7 +1,7 @@
 """What a configuration can choose, declared with each class.
 
     @option("p6")                    # the switch p6: p6=on builds this class, p6.depth=20 sets a field
-    @option("live=http")             # one choice of the group live
+    @option("live=http")             # one option of the group live
     @option("p8.limit")              # a stage inside the switch p8
     @option("archive", before="cut") # a switch with its place in the pipeline
     @section("latency")              # a section of every configuration: latency.rounds=5
@@ -25,7 +25,7 @@ ON, OFF = "on", "off"
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """A choice `group=name`: a class or function, whose parameters are keys below `package`.
+    """An option `group=name`: a class or function, whose parameters are keys below `package`.
 
     `inside` is the key below the group of one of several stages of a switch.
     """
@@ -42,7 +42,7 @@ class Option:
 
     @property
     def summary(self) -> str:
-        """What the choice does: `about`, else the first sentence of the docstring."""
+        """What the option does: `about`, else the first sentence of the docstring."""
         documented = "" if self.target is None else inspect.getdoc(self.target) or ""
         return self.about or " ".join(documented.partition("\n\n")[0].split())
 
@@ -67,16 +67,16 @@ def option(
     after: str | None = None,
     **values: Any,
 ) -> Callable[[_Made], _Made]:
-    """Make a class, or a loader of data, a choice of the configuration.
+    """Make a class, or a loader of data, an option of the configuration.
 
     Args:
-        name: `p6` for a switch, `p8.limit` for one of several stages in a switch, `live=http` for a choice of a group.
-        about: What the choice does, in one sentence; the first of the docstring if empty.
+        name: `p6` for a switch, `p8.limit` for one of several stages in a switch, `live=http` for an option of a group.
+        about: What the option does, in one sentence; the first of the docstring if empty.
         package: The key that holds its values, if it is not the group: `index.chunking`.
-        plain: The choice has the values alone, without the key `_target_` that names the class.
+        plain: The option has the values alone, without the key `_target_` that names the class.
         before: The entry of `order` before which the stage runs; not needed for a stage that `order` names.
         after: The entry of `order` after which the stage runs.
-        **values: Values by field that differ from the defaults of the class in this choice, also `${other.key}`.
+        **values: Values by field that differ from the defaults of the class in this option, also `${other.key}`.
     """
     head, _, chosen = name.partition("=")
     group, _, inside = head.partition(".")
@@ -90,8 +90,8 @@ def option(
     return register
 
 
-def choice(name: str, about: str, values: Mapping[str, Any], *, package: str) -> None:
-    """Add a choice that is values without a class, such as a search space `tune=fuse`."""
+def values_option(name: str, about: str, values: Mapping[str, Any], *, package: str) -> None:
+    """Add an option that is values without a class, such as a search space `tune=fuse`."""
     group, _, chosen = name.partition("=")
     _options[group, chosen, ""] = Option(group, chosen, "", None, package, about, True, {}, values)
 
@@ -107,7 +107,7 @@ def section(key: str) -> Callable[[_Made], _Made]:
 
 
 def options() -> tuple[Option, ...]:
-    """Every choice that the imported modules declare."""
+    """Every option that the imported modules declare."""
     return tuple(_options.values())
 
 
@@ -117,7 +117,7 @@ def replaces(target: str) -> tuple[str, ...]:
 
 
 def named(target: str) -> Callable[..., Any] | None:
-    """The class of a choice by its dotted name; None for one that no choice has. Imports no more than is needed."""
+    """The class of an option by its dotted name; None for one that no option has. Imports no more than is needed."""
     made = _with_name(target)
     if made is None and target.startswith("ragbench."):
         with suppress(ImportError):
@@ -131,7 +131,7 @@ def named(target: str) -> Callable[..., Any] | None:
 
 
 def _with_name(target: str) -> Callable[..., Any] | None:
-    made = (choice.target for choice in _options.values() if choice.target is not None)
+    made = (option.target for option in _options.values() if option.target is not None)
     return next((cls for cls in made if dotted(cls) == target), None)
 
 

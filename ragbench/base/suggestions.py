@@ -23,7 +23,7 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return ends or [name for name in names if likeness[name] == best >= _LEAST_LIKENESS]
 
 
-def did_you_mean(word: str, known: Iterable[str], kind: str = "choices") -> str:
+def did_you_mean(word: str, known: Iterable[str], kind: str = "options") -> str:
     """The end of a sentence about an unknown word: the most similar names, else all of them."""
     names = list(dict.fromkeys(known))
     near = nearest(word, names)[:_MOST_SUGGESTED]
@@ -33,6 +33,6 @@ def did_you_mean(word: str, known: Iterable[str], kind: str = "choices") -> str:
     return f"; the {kind} are {listed}" if names else ""
 
 
-def choices_hint(name: str, options: Sequence[str]) -> str:
+def options_hint(name: str, options: Sequence[str]) -> str:
     """The end of a message for an unknown option: all of a few options, the nearest of many."""
-    return f": the choices are {', '.join(options)}" if len(options) <= 6 else did_you_mean(name, options)
+    return f": the options are {', '.join(options)}" if len(options) <= 6 else did_you_mean(name, options)

@@ -12,7 +12,7 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import Damaged
 from ragbench.base.registry import Kind
-from ragbench.config.choices import Choices
+from ragbench.config.available import Available
 from ragbench.config.names import label
 
 DESCRIPTION = "List presets, options, parameters with their defaults, data, models, plug-ins and runs."
@@ -44,11 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the configuration files and print."""
-    from ragbench.config import choices
+    from ragbench.config import available
 
-    available = choices.read()
+    known = available.read()
     kinds = [arguments.kind] if arguments.kind else list(_UNASKED)
-    rows = {kind: [row for row in _ROWS[kind](available) if _key(row).startswith(arguments.prefix)] for kind in kinds}
+    rows = {kind: [row for row in _ROWS[kind](known) if _key(row).startswith(arguments.prefix)] for kind in kinds}
     if not any(rows.values()) and (arguments.prefix or arguments.kind not in ("plugins", "runs")):
         raise ConfigError(f"none of the {' and '.join(kinds)} begins with '{arguments.prefix}': see ragbench list")
     if arguments.json:
@@ -62,11 +62,11 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _experiments(available: Choices) -> _Rows:
-    return [asdict(experiment) for experiment in available.presets]
+def _experiments(known: Available) -> _Rows:
+    return [asdict(experiment) for experiment in known.presets]
 
 
-def _switches(available: Choices) -> _Rows:
+def _switches(known: Available) -> _Rows:
     return [
         {
             "name": switch.name,
@@ -75,26 +75,26 @@ def _switches(available: Choices) -> _Rows:
             "description": switch.description,
             "parameters": [asdict(parameter) for parameter in switch.parameters],
         }
-        for switch in available.switches
+        for switch in known.switches
     ]
 
 
-def _parameters(available: Choices) -> _Rows:
-    return [asdict(parameter) | {"short": parameter.short} for parameter in available.parameters]
+def _parameters(known: Available) -> _Rows:
+    return [asdict(parameter) | {"short": parameter.short} for parameter in known.parameters]
 
 
-def _data(available: Choices) -> _Rows:
+def _data(known: Available) -> _Rows:
     return [
         {
             "name": loader.name,
             "description": loader.description,
             "parameters": [asdict(parameter) for parameter in loader.parameters],
         }
-        for loader in available.data.options
+        for loader in known.data.options
     ]
 
 
-def _models(available: Choices) -> _Rows:
+def _models(known: Available) -> _Rows:
     from ragbench.models.bundled import BUNDLED
 
     return [
@@ -110,7 +110,7 @@ def _models(available: Choices) -> _Rows:
     ]
 
 
-def _plugins(available: Choices) -> _Rows:
+def _plugins(known: Available) -> _Rows:
     from ragbench.base import registry
 
     return [
@@ -120,7 +120,7 @@ def _plugins(available: Choices) -> _Rows:
     ]
 
 
-def _runs(available: Choices) -> _Rows:
+def _runs(known: Available) -> _Rows:
     from ragbench.boundary.checksummed_json import read_checksummed
     from ragbench.config import composition
     from ragbench.results import store
@@ -146,7 +146,7 @@ _USES: Mapping[Kind, str] = {
     "measure": "measures=[{}]",
     "retriever": "source=python:{}",
 }
-_ROWS: Mapping[str, Callable[[Choices], _Rows]] = {
+_ROWS: Mapping[str, Callable[[Available], _Rows]] = {
     "experiments": _experiments,
     "switches": _switches,
     "parameters": _parameters,

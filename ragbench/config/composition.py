@@ -1,7 +1,7 @@
 """Compose configurations with Hydra: words such as `p6=on rerank.depth=20 exp=phase1` to checked settings.
 
-Hydra composes the choices of the words once; the values among them are merged into a copy of that, so that a sweep of
-a thousand values composes once. Errors of Hydra and OmegaConf become one sentence.
+Hydra composes the options that the words choose once; the values among the words are merged into a copy of that, so
+that a sweep of a thousand values composes once. Errors of Hydra and OmegaConf become one sentence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,14 +27,13 @@ from ragbench.benchmark import load
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.permissions import trusting
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config import choices as config_choices
-from ragbench.config import hydra_api, project, store
+from ragbench.config import available, hydra_api, project, store
+from ragbench.config.available import Available
 from ragbench.config.benchmark import GIVEN
-from ragbench.config.choices import Choices
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import (
     canonical,
-    check_choice,
+    check_option,
     key_of,
     section_of,
     why_not_plain,
@@ -74,7 +73,7 @@ def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Seq
     `inspect` sees them before any model or folder that they name is looked for, and may refuse them. `typed` are those
     of the overrides that the user wrote (default: all); the others come from the project file.
     """
-    known = config_choices.read()
+    known = available.read()
     all_overrides = _with_project_overrides(overrides, known)
     for override in all_overrides:
         if hydra_api.parse(override).is_sweep_override():
@@ -87,13 +86,13 @@ def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Seq
         trusted(settings)
         inspect(settings)
 
-    return _compose_settings(all_overrides, _naming_keys(typed_words), known, inspect_both)
+    return _compose_settings(all_overrides, known, inspect_both, typed=set(map(key_of, typed_words)))
 
 
 def compose_alone(overrides: Sequence[str]) -> Settings:
     """The settings for words without those of a project file."""
-    known = config_choices.read()
-    return _compose_settings(canonical(overrides, known), set(), known)
+    known = available.read()
+    return _compose_settings(canonical(overrides, known), known)
 
 
 def recorder(benchmark: Benchmark) -> Callable[[Settings], Settings]:
@@ -132,14 +131,17 @@ def _words_of(source: Mapping[str, Any]) -> list[str]:
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
-    known = config_choices.read()
+    known = available.read()
     all_overrides = _with_project_overrides(overrides, known)
     typed = canonical(overrides, known)
     trusted = _inspect_project(typed, all_overrides, known)
     swept = {key_of(override): _swept(override) for override in all_overrides}
     _check_count(math.prod(map(len, swept.values())))
-    naming = {key for key, several in swept.items() if len(set(several)) > 1} | _naming_keys(typed)
-    settings = [_compose_settings(batch, naming, known, trusted) for batch in itertools.product(*swept.values())]
+    varying = {key for key, several in swept.items() if len(set(several)) > 1}
+    typed_keys = set(map(key_of, typed))
+    settings = [
+        _compose_settings(batch, known, trusted, varying, typed_keys) for batch in itertools.product(*swept.values())
+    ]
     names = [arm.name for arm in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
@@ -174,7 +176,7 @@ def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = (), *, of_p
 
 def project_overrides() -> list[str]:
     """The words of the project file, with which every command in the folder begins; none without a project."""
-    return _with_project_overrides((), config_choices.read())
+    return _with_project_overrides((), available.read())
 
 
 def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
@@ -187,7 +189,7 @@ def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
     return arms(_STANDARD, overrides)
 
 
-def _with_project_overrides(overrides: Sequence[str], known: Choices) -> list[str]:
+def _with_project_overrides(overrides: Sequence[str], known: Available) -> list[str]:
     """The words of the project, where there is one, and the overrides."""
     typed = canonical(overrides, known)
     project_file = project.find()
@@ -199,7 +201,7 @@ def _with_project_overrides(overrides: Sequence[str], known: Choices) -> list[st
         raise ConfigError(f"{error} (with the words of {short_path(project_file.file)})") from None
 
 
-def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Choices) -> _Inspect:
+def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Available) -> _Inspect:
     """Return a function that refuses what the project file would send or start, beyond what was typed."""
     project_file = project.find()
     if project_file is None or trusting():
@@ -213,7 +215,7 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Choi
 
     def inspect(settings: Settings) -> None:
         risky = beyond_plain(settings.config)
-        own = beyond_plain(_compose_settings(_typed_of(settings, typed), set(), known).config) if risky else {}
+        own = beyond_plain(_compose_settings(_typed_of(settings, typed), known).config) if risky else {}
         for key, (effect, value) in risky.items():
             if own.get(key) != (effect, value):
                 raise ConfigError(f"{file} sets {key}, which {effect} ({shown(value)}): {ask}")
@@ -228,25 +230,30 @@ def _typed_of(settings: Settings, typed: Sequence[str]) -> list[str]:
 
 
 def _compose_settings(
-    overrides: Sequence[str], naming: set[str], known: Choices, inspect: _Inspect = _accept
+    overrides: Sequence[str],
+    known: Available,
+    inspect: _Inspect = _accept,
+    varying: Collection[str] = (),
+    typed: Collection[str] = (),
 ) -> Settings:
-    """The settings for canonical overrides; of a preset, the values of the keys `naming` are added to its name."""
+    """The settings for canonical overrides; `varying` and `typed` are the keys by which an arm is named."""
     if not trusting():
         _check_own_files()
     if from_environment := registry.find("hook", "words_of_environment"):
         overrides = from_environment(overrides, os.environ)
     chosen, values = _chosen_and_values(overrides, known)
-    config, choices = hydra_api.compose(chosen)
+    config, options_by_group = hydra_api.compose(chosen)
     for override in values:
         _set(config, override, known)
     values_by_key = _resolved(config, overrides)
     for group in _turned_off(overrides) & set(known.by_group):
-        if choices.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
+        if options_by_group.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
             values_by_key[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
     values_by_key = with_added_stages(values_by_key)
-    settings = Settings(_arm_name(values_by_key.get("name"), overrides, naming), values_by_key, tuple(overrides))
+    name = _arm_name(values_by_key.get("name"), overrides, varying, typed)
+    settings = Settings(name, values_by_key, tuple(overrides))
     try:
-        _check(values_by_key, known, choices)
+        _check(values_by_key, known, options_by_group)
         inspect(settings)
         return settings.check()
     except Refused as refusal:
@@ -277,7 +284,7 @@ def _turned_off(overrides: Sequence[str]) -> set[str]:
     return typed | {group for group, option in chosen.items() if option == OFF}
 
 
-def _chosen_and_values(overrides: Sequence[str], known: Choices) -> tuple[list[str], list[str]]:
+def _chosen_and_values(overrides: Sequence[str], known: Available) -> tuple[list[str], list[str]]:
     """The words that choose options, checked and as Hydra takes them, and the words that set values."""
     chosen, values = [], []
     for override in overrides:
@@ -286,13 +293,13 @@ def _chosen_and_values(overrides: Sequence[str], known: Choices) -> tuple[list[s
             values.append(override)
             continue
         value = hydra_api.parse(override).value()
-        check_choice(key, value, known)
+        check_option(key, value, known)
         sign = "+" if key == EXPERIMENT or key in known.added else ""
         chosen.append(f"{sign}{override.lstrip('+')}")
     return chosen, values
 
 
-def _set(config: DictConfig, override: str, known: Choices) -> None:
+def _set(config: DictConfig, override: str, known: Available) -> None:
     """Set the value of a word in a composed configuration, as Hydra does."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -306,7 +313,7 @@ def _set(config: DictConfig, override: str, known: Choices) -> None:
         raise ConfigError(f"{key} cannot be set to {shown(value)}: `ragbench list parameters` shows its kind") from None
 
 
-def _check_key(config: DictConfig, key: str, value: Any, known: Choices) -> None:
+def _check_key(config: DictConfig, key: str, value: Any, known: Available) -> None:
     """Raise Refused for a key that the configuration does not have; a mapping of values, such as weights, takes any."""
     from omegaconf import DictConfig
 
@@ -332,7 +339,7 @@ def _check_key(config: DictConfig, key: str, value: Any, known: Choices) -> None
         raise ConfigError(f"{key} must be a mapping with {inside or 'parameters'}, got {shown(value).strip(chr(39))}")
 
 
-def _takes_any(path: Sequence[str], known: Choices) -> bool:
+def _takes_any(path: Sequence[str], known: Available) -> bool:
     """Whether a mapping is a value itself, such as the weights of fields, and has no keys of its own."""
     return bool(path) and not known.node(".".join(path))
 
@@ -379,7 +386,7 @@ def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(stages := config.get("order"), list):
         default = short_path(hydra_api.folders()[0] / f"{hydra_api.CONFIG}.yaml")
         raise ConfigError(f"order must be a list of stages, got {shown(stages)}: the default is in {default}")
-    order, known = list(stages), config_choices.read()
+    order, known = list(stages), available.read()
     for group in known.added:
         place = known.place(group)
         if not _is_stage(config.get(group)) or group in order:
@@ -393,7 +400,7 @@ def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "order": order}
 
 
-def _file_of_refused_value(message: str, overrides: Sequence[str], known: Choices) -> str:
+def _file_of_refused_value(message: str, overrides: Sequence[str], known: Available) -> str:
     """The file of a refused value, in parentheses; empty when the value was typed."""
     key = message.split()[0]
     if any(_overlap(key, key_of(override)) for override in overrides):
@@ -412,22 +419,18 @@ def _overlap(key: str, second: str) -> bool:
     return f"{key}.".startswith(f"{second}.") or f"{second}.".startswith(f"{key}.")
 
 
-def _naming_keys(typed: Sequence[str]) -> set[str]:
-    """The keys whose typed values tell an arm of a preset from the preset; none where a name is typed."""
-    keys = set(map(key_of, typed))
-    return set() if "name" in keys else keys
+def _arm_name(name: Any, overrides: Sequence[str], varying: Collection[str], typed: Collection[str]) -> str:
+    """The configured name, such as that of a preset, with the words that vary and the further ones that are typed.
 
-
-def _arm_name(name: Any, overrides: Sequence[str], naming: set[str]) -> str:
-    """The configured name (an experiment sets its own), then the search words of `naming` keys; else all of them."""
-    listed = [
-        override.lstrip("+").replace(r"\:", ":")  # Hydra escapes colons in a sweep
-        for override in overrides
-        if section_of(override) not in {*_MEASUREMENT_KEYS, *_NOT_IN_NAMES}
-    ]
-    if name:
-        return " ".join([str(name), *(word for word in listed if key_of(word) in naming)])
-    return " ".join(listed) or "default"
+    Without a configured name, the words that vary, else all. A typed name gets no further words.
+    """
+    by_word = {item.lstrip("+").replace(r"\:", ":"): key_of(item) for item in overrides}  # Hydra escapes colons
+    varied = [word for word, key in by_word.items() if key in varying and key not in (EXPERIMENT, "name")]
+    searched = [word for word in by_word if section_of(word) not in (*_MEASUREMENT_KEYS, *_NOT_IN_NAMES)]
+    if not name:
+        return " ".join(word for word in varied or searched if word in searched) or "default"
+    added = [] if "name" in typed else [word for word in searched if by_word[word] in typed]
+    return " ".join([str(name), *(word for word in by_word if word in (*varied, *added))])
 
 
 def _swept(override: str) -> list[str]:
@@ -452,17 +455,17 @@ def _check_count(count: int) -> None:
         raise ConfigError(f"the sweep has {count} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
 
 
-def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]) -> None:
+def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any]) -> None:
     """Check the values of every section of a whole configuration, before anything is built.
 
     Raise Refused, or another ConfigError, for the first error. The bounds of a value come from the dataclass that its
-    section becomes. `choices` has the chosen option of every group.
+    section becomes. `chosen` has the chosen option of every group.
     """
     if EXPERIMENT in config:
-        file = hydra_api.files(EXPERIMENT, str(choices.get(EXPERIMENT)))
+        file = hydra_api.files(EXPERIMENT, str(chosen.get(EXPERIMENT)))
         raise ConfigError(f"{short_path(file) if file else EXPERIMENT} must begin with the line `# @package _global_`")
-    for group, name in choices.items():
-        package, own = config_choices.package_of(group), hydra_api.files(group, str(name))
+    for group, name in chosen.items():
+        package, own = available.package_of(group), hydra_api.files(group, str(name))
         if own is not None and package != group and group in config and group not in sections():
             raise ConfigError(f"{short_path(own)} must begin with the line `# @package {package}`")
     for key, value in config.items():
@@ -470,7 +473,7 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
             raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])
     basics = Basics.of(config)
     for group in known.defaults:
-        if choices.get(group, OFF) == OFF and config.get(group):
+        if chosen.get(group, OFF) == OFF and config.get(group):
             _check_unused(config[group], group, known)
     stages = (*_stage_keys(), *(key for key, value in config.items() if _is_stage(value)), SOURCES)
     for entry in basics.order:
@@ -486,7 +489,7 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
         elif key:
             inside = ", ".join(field.name for field in dataclasses.fields(cls))
             raise Refused("", key, f"must be a mapping with {inside}, got {shown(node)}")
-    for group, cls in store.plain_options(choices):
+    for group, cls in store.plain_options(chosen):
         build(cls, config[group], group)
     for mode, node in config["modes"].items():
         for entry in node.get("without", ()):
@@ -496,7 +499,7 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
         make(node, path)
 
 
-def _check_unused(node: Mapping[str, Any], group: str, known: Choices) -> None:
+def _check_unused(node: Mapping[str, Any], group: str, known: Available) -> None:
     """Raise Refused for a key of a switch that is off, so that it has no effect."""
     content = known.option(group, OFF).content
     for leaf, value in flat(node).items():
@@ -504,14 +507,14 @@ def _check_unused(node: Mapping[str, Any], group: str, known: Choices) -> None:
             raise Refused(group, leaf, _no_effect(group, leaf, known))
 
 
-def _no_effect(group: str, key: str, known: Choices) -> str:
+def _no_effect(group: str, key: str, known: Available) -> str:
     """Why a key of a switch cannot be set while it is off, and with which option it can."""
     owners = _owners(group, key, known)
     remedy = f": add {' or '.join(f'{group}={name}' for name in owners)}" if owners else ""
     return f"cannot be set with {group}={known.defaults.get(group, OFF)}{remedy}"
 
 
-def _owners(group: str, key: str, known: Choices) -> list[str]:
+def _owners(group: str, key: str, known: Available) -> list[str]:
     """The options of a group that have a key; a mapping such as the weights of fields has any."""
     contents = {name: known.option(group, name).content for name in known.by_group[group] if name != OFF}
     above, _, _ = key.rpartition(".")
@@ -522,7 +525,7 @@ def _owners(group: str, key: str, known: Choices) -> list[str]:
     ]
 
 
-def _unknown_key(full: str, path: Sequence[str], known: Choices) -> str:
+def _unknown_key(full: str, path: Sequence[str], known: Available) -> str:
     """A sentence for a key that does not exist: how to get it, or the key with the nearest name."""
     group, inside = path[0], full.partition(".")[2]
     if group in known.by_group and inside and _owners(group, inside, known):
@@ -541,7 +544,7 @@ def _check_entry(label: str, key: str, entry: str, stages: Sequence[str]) -> Non
 
 def _stage_keys() -> tuple[str, ...]:
     """The keys of stages: switches, and parts of a switch such as `p8.limit`."""
-    return tuple(dict.fromkeys(choice.key for choice in store.stage_options()))
+    return tuple(dict.fromkeys(option.key for option in store.stage_options()))
 
 
 def _nodes_with_class(node: Mapping[str, Any], path: str) -> list[tuple[str, Mapping[str, Any]]]:

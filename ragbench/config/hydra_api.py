@@ -1,4 +1,4 @@
-"""All that asks Hydra: composing a choice of options, listing groups, parsing a word.
+"""All that asks Hydra: composing chosen options, listing groups, parsing a word.
 
 Hydra keeps its state in a singleton; it is set aside while ragbench composes, so that a script may use Hydra as well.
 """
@@ -19,7 +19,7 @@ from ragbench.base import locations
 from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import OFF
-from ragbench.base.suggestions import choices_hint, did_you_mean
+from ragbench.base.suggestions import did_you_mean, options_hint
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import store
 from ragbench.config.names import EXPERIMENT, numbered
@@ -35,13 +35,13 @@ _LOCK = threading.RLock()
 _Version = tuple[tuple[str, int, int], ...]
 
 
-def compose(choices: Sequence[str] = ()) -> tuple[DictConfig, Mapping[str, Any]]:
-    """What Hydra composes for choices such as `p6=on`, not resolved, and by group the chosen option.
+def compose(chosen: Sequence[str] = ()) -> tuple[DictConfig, Mapping[str, Any]]:
+    """What Hydra composes for chosen options such as `p6=on`, not resolved, and by group the chosen option.
 
     Raises ConfigError for a file that cannot be composed.
     """
-    config, chosen = _composed(tuple(choices), *places())
-    return copy.deepcopy(config), chosen
+    config, by_group = _composed(tuple(chosen), *places())
+    return copy.deepcopy(config), by_group
 
 
 def groups() -> Mapping[str, tuple[str, ...]]:
@@ -61,16 +61,16 @@ def preset(name: str) -> tuple[dict[str, str], dict[str, Any]]:
     content = read_yaml_file(file) if file is not None else None
     if not isinstance(content, dict):
         return {}, {}
-    choices: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     values: dict[str, Any] = {}
     entries = content.pop("defaults", None)
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict):
-            choices |= {str(group).rpartition("/")[2]: str(chosen) for group, chosen in entry.items()}
+            chosen |= {str(group).rpartition("/")[2]: str(chosen) for group, chosen in entry.items()}
         elif entry not in ("_self_", name):
             above = preset(str(entry))
-            choices, values = choices | above[0], _merged(values, above[1])
-    return choices, _merged(values, content)
+            chosen, values = chosen | above[0], _merged(values, above[1])
+    return chosen, _merged(values, content)
 
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def places() -> tuple[tuple[Path, ...], _Version, int]:
 
 @lru_cache(maxsize=256)
 def _composed(
-    choices: tuple[str, ...], all_folders: tuple[Path, ...], version: _Version, registered: int
+    chosen: tuple[str, ...], all_folders: tuple[Path, ...], version: _Version, registered: int
 ) -> tuple[DictConfig, Mapping[str, Any]]:
     import hydra
     from hydra.errors import HydraException
@@ -139,13 +139,12 @@ def _composed(
         # A file of a project may have the name of an option that a class declares: its values take their place.
         warnings.filterwarnings("ignore", r"\s*'.*' is validated against ConfigStore schema", UserWarning)
         try:
-            config = hydra.compose(CONFIG, [*choices, *own], return_hydra_config=True)
+            config = hydra.compose(CONFIG, [*chosen, *own], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException, YAMLError, OSError, *_PYTHON) as error:
-            raise ConfigError(_sentence(error, choices, all_folders)) from None
-    chosen = OmegaConf.to_container(config.hydra.runtime.choices)
+            raise ConfigError(_sentence(error, chosen, all_folders)) from None
+    by_group = cast(Mapping[str, Any], OmegaConf.to_container(config.hydra.runtime.choices))
     with open_dict(config):
         del config["hydra"]
-    by_group = cast(Mapping[str, Any], chosen)
     return config, {str(group): OFF if option is None else option for group, option in by_group.items()}
 
 
@@ -174,14 +173,14 @@ def _initialized(folder: Path) -> Iterator[None]:
             GlobalHydra.instance().hydra = before
 
 
-def _sentence(error: Exception, choices: Sequence[str], all_folders: Sequence[Path]) -> str:
+def _sentence(error: Exception, chosen: Sequence[str], all_folders: Sequence[Path]) -> str:
     """An error of Hydra, OmegaConf or YAML in one sentence that names the file and what to correct."""
     import yaml
     from hydra.errors import MissingConfigException
 
     text = " ".join(str(error).split("\n")[0].split())
     named = re.search(r"In '([\w/.-]+)'", text)
-    preset = next((word.partition("=")[2] for word in choices if word.lstrip("+").startswith(f"{EXPERIMENT}=")), "")
+    preset = next((word.partition("=")[2] for word in chosen if word.lstrip("+").startswith(f"{EXPERIMENT}=")), "")
     inside = named[1] if named and named[1] != CONFIG else f"{EXPERIMENT}/{preset}" if preset else CONFIG
     file = next((path for folder in all_folders if (path := folder / f"{inside}.yaml").is_file()), all_folders[0])
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
@@ -196,7 +195,7 @@ def _sentence(error: Exception, choices: Sequence[str], all_folders: Sequence[Pa
     if isinstance(error, MissingConfigException) and "/" in str(error.missing_cfg_file):
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         options = groups().get(group, ())
-        return f"{group} cannot be '{name}'{choices_hint(name, options)} (in {short_path(file)})"
+        return f"{group} cannot be '{name}'{options_hint(name, options)} (in {short_path(file)})"
     if unknown := re.search(r"Could not override '([\w/]+)'", text):
         hint = did_you_mean(numbered(unknown[1]), [numbered(unknown[1]), *groups()], "switches")
         return f"{short_path(file)} chooses '{unknown[1]}', which is not a switch{hint}"

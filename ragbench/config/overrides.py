@@ -16,8 +16,8 @@ from ragbench.base.bounds import shown
 from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import options
-from ragbench.base.suggestions import choices_hint, nearest
-from ragbench.config.choices import Choices
+from ragbench.base.suggestions import nearest, options_hint
+from ragbench.config.available import Available
 from ragbench.config.names import EXPERIMENT, numbered
 
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
@@ -49,8 +49,8 @@ _OF_HYDRA = {
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
 
 
-def canonical(overrides: Iterable[str], known: Choices) -> list[str]:
-    """The words with switches by number, `exp` as `+exp` and no other signs; the last choice of a group counts.
+def canonical(overrides: Iterable[str], known: Available) -> list[str]:
+    """The words with switches by number, `exp` as `+exp` and no other signs; the last option of a group counts.
 
     Raises ConfigError for a word that is not `key=value` and for one that removes a key.
     """
@@ -63,7 +63,7 @@ def canonical(overrides: Iterable[str], known: Choices) -> list[str]:
     ]
 
 
-def _named_search(override: str, known: Choices) -> list[str]:
+def _named_search(override: str, known: Available) -> list[str]:
     """The words of a search that runs elsewhere: `source=trec:other.trec` is `live=trec live.path=other.trec`."""
     key, _, value = override.partition("=")
     if key.lstrip("+").strip() != "source":
@@ -74,11 +74,11 @@ def _named_search(override: str, known: Choices) -> list[str]:
         raise ConfigError(
             f"source must be a search and its place, such as source=trec:other.trec, got {value}; known: {kinds}"
         )
-    target = next((choice.target for choice in options() if (choice.group, choice.name) == ("live", kind)), None)
+    target = next((option.target for option in options() if (option.group, option.name) == ("live", kind)), None)
     return [f"live={kind}", f"live.{getattr(target, 'place', 'url')}={_as_yaml(path)}"]
 
 
-def _canonical(override: str, known: Choices) -> str:
+def _canonical(override: str, known: Available) -> str:
     key, equals, value = override.partition("=")
     name = key.lstrip("+").strip()
     if name.startswith("~"):
@@ -112,7 +112,7 @@ def of_hydra(name: str) -> str:
     return ""
 
 
-def _suggestion(override: str, known: Choices) -> str:
+def _suggestion(override: str, known: Available) -> str:
     if near := nearest(override, known.by_group[EXPERIMENT]):
         return f"; did you mean exp={near[0]}?"
     if override.lstrip("+") in known.by_group or numbered(override) in known.by_group:
@@ -138,7 +138,7 @@ def section_of(override: str) -> str:
     return key_of(override).split(".")[0]
 
 
-def check_choice(group: str, chosen: object, known: Choices) -> None:
+def check_option(group: str, chosen: object, known: Available) -> None:
     """Raise ConfigError when a group has no such option."""
     options = known.by_group[group]
     several = chosen if isinstance(chosen, list) and group == "tune" else [chosen]
@@ -148,7 +148,7 @@ def check_choice(group: str, chosen: object, known: Choices) -> None:
             meant = next(
                 (name for name, synonyms in _SYNONYMS.items() if text.casefold() in synonyms and name in options), ""
             )
-            hint = f"; did you mean {meant}?" if meant else choices_hint(text, options)
+            hint = f"; did you mean {meant}?" if meant else options_hint(text, options)
             raise ConfigError(f"{group} cannot be {shown(item)}{hint}")
 
 
@@ -181,11 +181,11 @@ def word(key: str, value: object) -> str:
     return f"{key}={_as_yaml(value)}"
 
 
-def words(values: Mapping[str, Any], known: Choices) -> list[str]:
+def words(values: Mapping[str, Any], known: Available) -> list[str]:
     """Plain values by key as words; a mapping turns a switch on and sets its keys.
 
-    >>> from ragbench.config import choices
-    >>> words({"rerank": {"depth": 20}, "p5": False}, choices.read())
+    >>> from ragbench.config import available
+    >>> words({"rerank": {"depth": 20}, "p5": False}, available.read())
     ['p6=on', 'p6.depth=20', 'p5=off']
     """
     overrides: list[str] = []
@@ -203,7 +203,7 @@ def words(values: Mapping[str, Any], known: Choices) -> list[str]:
     return overrides
 
 
-def _leaves(node: Mapping[str, Any], path: str, known: Choices) -> Iterator[tuple[str, Any]]:
+def _leaves(node: Mapping[str, Any], path: str, known: Available) -> Iterator[tuple[str, Any]]:
     """The leaves of nested values, as deep as the configuration has keys."""
     for key, value in node.items():
         if isinstance(value, Mapping) and known.node(f"{path}.{key}"):

@@ -26,7 +26,7 @@ from ragbench.base.files import why_unreadable, write_text
 from ragbench.base.locations import PROJECT_FILE
 from ragbench.boundary.paths import regular_file
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config.choices import Choices
+from ragbench.config.available import Available
 from ragbench.config.names import EXPERIMENT, numbered
 from ragbench.config.overrides import key_of, section_of, words
 
@@ -50,14 +50,14 @@ class Project:
     arms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gate: Path | None = None
 
-    def overrides(self, typed: Sequence[str], known: Choices) -> list[str]:
-        """The words of the project with absolute paths, then the typed ones; a typed choice omits all below it."""
+    def overrides(self, typed: Sequence[str], known: Available) -> list[str]:
+        """The words of the project with absolute paths, then the typed ones; a typed option omits all below it."""
         typed = [override for argument in typed for override in self._preset(argument, known)]
         typed_keys = {key_of(override) for override in typed}
         keys = [key for key in self.values if not {numbered(key), numbered(section_of(key))} & typed_keys]
         return [*words({key: self._absolute(key, self.values[key]) for key in keys}, known), *typed]
 
-    def _preset(self, override: str, known: Choices) -> list[str]:
+    def _preset(self, override: str, known: Available) -> list[str]:
         """The words of an arm that is named like a preset, `exp=mine`; any other word as it is."""
         name = override.partition("=")[2]
         if key_of(override) != EXPERIMENT or name not in self.arms or name in known.by_group[EXPERIMENT]:

@@ -11,7 +11,7 @@ from annotated_types import MinLen
 from ragbench.base.bounds import Constraint, Count, Name, Seed, Validated, Weight, one_of
 from ragbench.base.build import build
 from ragbench.base.errors import without_secret
-from ragbench.base.options import choice, option, section
+from ragbench.base.options import option, section, values_option
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")
@@ -91,13 +91,13 @@ class FieldWeights(Validated):
     fields: Mapping[str, Weight] = field(default_factory=dict)
 
 
-choice("p2=off", "Off: chunks are embedded without headings.", {"headings": False}, package="p2")
-choice("p4=off", "Off: no further weights of fields.", {"fields": {}}, package="p4")
-choice("p9=off", "Off: no weights of frontmatter.", {"fields": {}}, package="p9")
-choice("documents=off", "Off: no third retriever.", {}, package="documents")
-choice("ranker=off", "Off: no learned order.", {}, package="ranker")
-choice("live=off", "Off: the stages of this configuration search.", {}, package="live")
-choice("topics=given", "The queries of the collection.", {"kind": "given"}, package="topics")
+values_option("p2=off", "Off: chunks are embedded without headings.", {"headings": False}, package="p2")
+values_option("p4=off", "Off: no further weights of fields.", {"fields": {}}, package="p4")
+values_option("p9=off", "Off: no weights of frontmatter.", {"fields": {}}, package="p9")
+values_option("documents=off", "Off: no third retriever.", {}, package="documents")
+values_option("ranker=off", "Off: no learned order.", {}, package="ranker")
+values_option("live=off", "Off: the stages of this configuration search.", {}, package="live")
+values_option("topics=given", "The queries of the collection.", {"kind": "given"}, package="topics")
 
 
 LOCAL = "local"

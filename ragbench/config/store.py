@@ -1,4 +1,4 @@
-"""Hydra's view of the classes: a schema of each choice and section in Hydra's ConfigStore, made by hydra-zen.
+"""Hydra's view of the classes: a schema of each option and section in Hydra's ConfigStore, made by hydra-zen.
 
 `register` runs when Hydra starts in a process that has imported ragbench (the plug-in `hydra_plugins`), so that
 `hydra.compose` on `conf/` gives what `ragbench run` uses.
@@ -30,15 +30,15 @@ _groups: dict[str, set[str]] = {}
 
 
 def register() -> int:
-    """Store the choices and sections of all modules that declare some; returns a number that changes with them.
+    """Store the options and sections of all modules that declare some; returns a number that changes with them.
 
     Later calls add what was declared since, such as a stage in a cell of a notebook.
     """
     declared = _declared()
     if new := set(declared) - _registered:
         _share()
-        for group in {choice.group for choice in new}:
-            _store_group(group, [choice for choice in declared if choice.group == group])
+        for group in {option.group for option in new}:
+            _store_group(group, [option for option in declared if option.group == group])
         _store(None, SECTIONS, _sections(), None)
         _registered.update(new)
     return hash(declared)
@@ -53,7 +53,7 @@ def _share() -> None:
 
 
 def _declared() -> tuple[Option, ...]:
-    """Every choice, after the modules that declare some were imported."""
+    """Every option, after the modules that declare some were imported."""
     registry.import_all("options")
     registry.names("stage")  # imports the plug-ins
     return options.options()
@@ -68,39 +68,39 @@ def node(group: str, name: str) -> Any:
 
 def stage_options() -> tuple[Option, ...]:
     """The options that are stages or parts of them: those whose values name a class, outside the index."""
-    named = (choice for choice in options.options() if choice.target is not None and not choice.plain)
-    return tuple(choice for choice in named if choice.group != CLASS and not choice.key.startswith("index."))
+    named = (option for option in options.options() if option.target is not None and not option.plain)
+    return tuple(option for option in named if option.group != CLASS and not option.key.startswith("index."))
 
 
 def plain_options(chosen: Mapping[str, Any]) -> list[tuple[str, type]]:
     """The groups whose chosen option a class checks without being named in it, such as `topics=derived`."""
     checked = []
-    for choice in options.options():
-        name = str(chosen.get(choice.group))
-        given = name not in (choice.name, OFF) and name in _groups.get(choice.group, ())
-        if choice.plain and isinstance(choice.target, type) and not given:
-            checked.append((choice.group, choice.target))
+    for option in options.options():
+        name = str(chosen.get(option.group))
+        given = name not in (option.name, OFF) and name in _groups.get(option.group, ())
+        if option.plain and isinstance(option.target, type) and not given:
+            checked.append((option.group, option.target))
     return checked
 
 
 def options_by_group() -> dict[str, set[str]]:
     """By group, the options that classes declare."""
-    declared = {choice.group for choice in options.options()} - {CLASS}
+    declared = {option.group for option in options.options()} - {CLASS}
     return {group: set(names) for group, names in _groups.items() if group in declared}
 
 
-def _store_group(group: str, choices: Sequence[Option]) -> None:
+def _store_group(group: str, of_group: Sequence[Option]) -> None:
     by_name: dict[str, dict[str, Any]] = {}
-    for choice in choices:
-        by_name.setdefault(choice.name, {})[choice.inside] = schema_of(choice)
+    for option in of_group:
+        by_name.setdefault(option.name, {})[option.inside] = schema_of(option)
     for name, nodes in by_name.items():
-        _store(group, name, nodes.get("", nodes), choices[0].package)
+        _store(group, name, nodes.get("", nodes), of_group[0].package)
     if ON in by_name and OFF not in by_name:
         _store(group, OFF, {inside: None for inside in by_name[ON] if inside}, group)
 
 
 def _sections() -> dict[str, Any]:
-    switches = {choice.group for choice in options.options() if _is_of_ragbench(choice)}
+    switches = {option.group for option in options.options() if _is_of_ragbench(option)}
     nested: dict[str, Any] = {group: node(group, OFF) for group in sorted(switches) if OFF in _groups[group]}
     for key, cls in options.sections().items():
         if not key:
@@ -114,23 +114,23 @@ def _sections() -> dict[str, Any]:
     return nested
 
 
-def _is_of_ragbench(choice: Option) -> bool:
+def _is_of_ragbench(option: Option) -> bool:
     """Whether config.yaml names the switch: all but those of plug-ins, which name their place themselves."""
-    return not choice.place and (choice.target is None or choice.target.__module__.partition(".")[0] == "ragbench")
+    return not option.place and (option.target is None or option.target.__module__.partition(".")[0] == "ragbench")
 
 
-def schema_of(choice: Option) -> Any:
-    """The schema of a choice: that of its class with the values that the choice has; data also have a loader."""
-    if choice.target is None:
-        return choice.values
-    own = schema(choice.target, named=not choice.plain, **choice.values)
-    if choice.group != DATA:
+def schema_of(option: Option) -> Any:
+    """The schema of an option: that of its class with the values that the option has; data also have a loader."""
+    if option.target is None:
+        return option.values
+    own = schema(option.target, named=not option.plain, **option.values)
+    if option.group != DATA:
         return own
-    first = next(other.name for other in options.options() if other.target is choice.target)
+    first = next(other.name for other in options.options() if other.target is option.target)
     loader = dataclasses.make_dataclass("Loader", [("loader", str, first)])
     bases = (loader, schema(load.DataSpec, named=False), own)
     made = dataclasses.make_dataclass(own.__name__, [], bases=bases)
-    return _with_sources(made, load.DataSpec, choice.target)
+    return _with_sources(made, load.DataSpec, option.target)
 
 
 def schema(target: Callable[..., Any], *, named: bool = True, **values: Any) -> Any:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
-from ragbench.config import choices
+from ragbench.config import available
 from ragbench.config.composition import with_added_stages
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
@@ -420,13 +420,13 @@ def _default_factors(base: Settings, design: str) -> list[str]:
 
 def _on_off_switches() -> list[str]:
     """The switches that can be on or off, also those of stages outside ragbench."""
-    known = choices.read()
+    known = available.read()
     return [group for group in known.defaults if {"on", "off"} <= set(known.by_group[group])]
 
 
 def _proposals() -> list[str]:
     """The switches that the preset `all` turns on."""
-    overrides = choices.read().preset("all").overrides
+    overrides = available.read().preset("all").overrides
     return [override.removesuffix("=on") for override in overrides if override.endswith("=on")]
 
 

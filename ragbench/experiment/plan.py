@@ -78,7 +78,7 @@ class Plan:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """By arm, its choices and values that are not the defaults or in which the arms differ."""
+        """By arm, its options and values that are not the defaults or in which the arms differ."""
         return differences.of_arms({arm.name: (arm.settings.overrides, arm.config) for arm in self.arms.values()})
 
 

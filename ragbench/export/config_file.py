@@ -14,8 +14,7 @@ from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
-from ragbench.config import choices as config_choices
-from ragbench.config import composition
+from ragbench.config import available, composition
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import key_of, word
 from ragbench.config.settings import Settings
@@ -29,13 +28,13 @@ class _Difference:
     """What differs from a preset: the options of switches, and values by their keys."""
 
     preset: str
-    choices: Mapping[str, str]
+    options: Mapping[str, str]
     values: Mapping[str, Any]
 
     @property
     def size(self) -> int:
         """Count the lines to read."""
-        return len(self.choices) + len(self.values)
+        return len(self.options) + len(self.values)
 
     @property
     def settings(self) -> Settings:
@@ -45,7 +44,7 @@ class _Difference:
     @property
     def overrides(self) -> list[str]:
         """The words that make it."""
-        chosen = [f"{group}={option}" for group, option in self.choices.items()]
+        chosen = [f"{group}={option}" for group, option in self.options.items()]
         return [f"exp={self.preset}", *chosen, *(word(key, value) for key, value in self.values.items())]
 
     def content(self, name: str) -> dict[str, Any]:
@@ -57,7 +56,7 @@ class _Difference:
             for part in above:
                 node = node.setdefault(part, {})
             node[last] = value
-        chosen = [{f"override /{group}": option} for group, option in sorted(self.choices.items())]
+        chosen = [{f"override /{group}": option} for group, option in sorted(self.options.items())]
         return {"defaults": [self.preset, *chosen], "name": name, **nested}
 
 
@@ -66,9 +65,9 @@ def _nearest(settings: Settings) -> _Difference:
 
     Raises ConfigError when no file of differences can say it.
     """
-    target, available = _search_of(settings.config), config_choices.read()
+    target, known = _search_of(settings.config), available.read()
     named = [override.partition("=")[2] for override in settings.overrides if key_of(override) == EXPERIMENT]
-    for presets in (named, available.by_group[EXPERIMENT]):
+    for presets in (named, known.by_group[EXPERIMENT]):
         candidates = [difference for preset in presets if (difference := _difference(preset, target)) is not None]
         if candidates:
             break
@@ -79,20 +78,20 @@ def _nearest(settings: Settings) -> _Difference:
 
 def _difference(preset: str, target: Mapping[str, Any]) -> _Difference | None:
     """What makes the configuration of a preset the wanted one; None where a key would have to be taken away."""
-    available = config_choices.read()
+    known = available.read()
     preset_search = _search_of(composition.compose_alone([f"exp={preset}"]).config)
-    choices = {}
-    for group in available.defaults:
+    best_options = {}
+    for group in known.defaults:
         if group not in target or target[group] == preset_search.get(group):
             continue
-        options = [available.option(group, option) for option in available.by_group[group]]
+        options = [known.option(group, option) for option in known.by_group[group]]
         costs = {option.name: _cost(option.content, target[group]) for option in options}
         best = min(costs, key=lambda option: costs[option])
         if costs[best] + 1 <= _cost(preset_search.get(group), target[group]):
-            choices[group] = best
-    chosen = _Difference(preset, choices, {})
+            best_options[group] = best
+    chosen = _Difference(preset, best_options, {})
     values = dict(_changes(_search_of(chosen.settings.config), target))
-    return None if _GONE in values.values() else _Difference(preset, choices, values)
+    return None if _GONE in values.values() else _Difference(preset, best_options, values)
 
 
 _GONE = object()
@@ -127,7 +126,7 @@ def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
     import yaml
 
     name = "".join(letter if letter.isalnum() else "_" for letter in settings.name).strip("_") or "measured"
-    name += "_measured" if name in config_choices.read().by_group[EXPERIMENT] else ""
+    name += "_measured" if name in available.read().by_group[EXPERIMENT] else ""
     difference = _nearest(settings)
     if _search_of(difference.settings.config) != _search_of(settings.config):
         raise ConfigError(f"the difference from {difference.preset} does not give the measured search: export a bundle")

@@ -139,7 +139,7 @@ class Measurements:
 
     @property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
-        """By arm, the choices and values that make it; config.yaml has the whole configuration."""
+        """By arm, the options and values that make it; config.yaml has the whole configuration."""
         return dict(self.record["parameters"])
 
     @property

@@ -236,7 +236,7 @@ def log_files(mlflow: Any, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """What MLflow shows of an arm: the choices that make it, its verdict as tags, its metrics.
+    """What MLflow shows of an arm: the options that make it, its verdict as tags, its metrics.
 
     `headline` has the metrics that come first; `metrics` all of them, the others as `rest/...`, which MLflow groups.
     """

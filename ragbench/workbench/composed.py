@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ragbench.config import choices, composition
+from ragbench.config import available, composition
 from ragbench.config.overrides import canonical, key_of, word, words
 from ragbench.config.settings import Settings
 from ragbench.search.engine.pipeline import Pipeline
@@ -21,7 +21,7 @@ class Composed:
 
     def with_(self, *parts: str | FunctionStage, **values: Any) -> Composed:
         """The same with more overrides, stages or values: `with_(p6=True, dense={"depth": 50})`; later ones win."""
-        composed = Composed((*self.parts, *words_of(parts), *words(values, choices.read())))
+        composed = Composed((*self.parts, *words_of(parts), *words(values, available.read())))
         composed.settings()
         return composed
 
@@ -37,7 +37,7 @@ class Composed:
     @property
     def overrides(self) -> tuple[str, ...]:
         """The same as words for `ragbench run`, each key once."""
-        canonical_overrides = [override.removeprefix("+") for override in canonical(self.parts, choices.read())]
+        canonical_overrides = [override.removeprefix("+") for override in canonical(self.parts, available.read())]
         last = {key_of(override): position for position, override in enumerate(canonical_overrides)}
         return tuple(
             override for position, override in enumerate(canonical_overrides) if last[key_of(override)] == position

@@ -23,7 +23,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
-from ragbench.config import choices, composition, languages, project
+from ragbench.config import available, composition, languages, project
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import Settings
@@ -416,7 +416,7 @@ def _exploring_sentence(benchmark: Benchmark, split: str) -> str:
 
 def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     """Overrides as words, and values by key after them."""
-    return [*overrides, *words(values, choices.read())] if values else list(overrides)
+    return [*overrides, *words(values, available.read())] if values else list(overrides)
 
 
 def _parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object]) -> list[str]:

@@ -57,7 +57,7 @@ from ragbench.base.files import digest
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.locations import PROJECT_FILE
 from ragbench.commands import cli
-from ragbench.config import choices, composition
+from ragbench.config import available, composition
 from ragbench.extras.engines import sqlite
 from ragbench.extras.engines.sqlite import SqliteEngine
 from ragbench.extras.fit.tuning import tracking
@@ -450,7 +450,7 @@ class Campaign:
             (root / PROJECT_FILE).write_text("data: vault\n")
             for group, earlier in (("calibration", "table"), ("ranker", "questions")):
                 (root / "conf" / group).mkdir(parents=True)
-                content = yaml.safe_dump(dict(choices.read().option(group, earlier).content))
+                content = yaml.safe_dump(dict(available.read().option(group, earlier).content))
                 (root / "conf" / group / "mine.yaml").write_text(content)
         return root
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ragbench.base.console import markdown
 from ragbench.base.formatting import with_interval
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config import choices
+from ragbench.config import available
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.extras.atlas import changes, meta
 from ragbench.extras.atlas.tables import Atlas
@@ -173,7 +173,7 @@ def write() -> list[Path]:
 
 def proposal(name: str, about: Mapping[str, Any], figures: Figures) -> str:
     """What a proposal was built as, its gain, and where it differs from the source: its block of the page."""
-    (switch,) = (group for group in choices.read().switches if group.name == name)
+    (switch,) = (group for group in available.read().switches if group.name == name)
     built = next(option.description for option in switch.options if option.name == "on")
     alone, variants = figures.alone[name], []
     for change, row in figures.people.items():

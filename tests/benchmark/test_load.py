@@ -85,9 +85,9 @@ def test_resplit_draws_new_halves() -> None:
 def test_loaders_have_configuration_of_every_option(name: str) -> None:
     import inspect
 
-    from ragbench.config import choices as config_choices
+    from ragbench.config import available
 
-    config = config_choices.read().option("data", name).content
+    config = available.read().option("data", name).content
     assert config.pop("loader") == name
     assert config.pop("resplit") is None and config.pop("sample") == "auto"
     parameters = {k: p for k, p in inspect.signature(registry.find("loader", name)).parameters.items() if k != "topics"}

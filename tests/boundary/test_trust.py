@@ -9,8 +9,7 @@ import pytest
 
 from ragbench.base import options
 from ragbench.boundary.permissions import trust, trusting
-from ragbench.config import choices as config_choices
-from ragbench.config import composition
+from ragbench.config import available, composition
 from ragbench.config.trust import EXECUTES, IMPORTS, SENDS, beyond_plain
 
 ENDPOINT = ("hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m")
@@ -64,7 +63,7 @@ def test_local_values_are_plain(word: str) -> None:
 
 
 def test_foreign_classes_are_not_plain() -> None:
-    known = config_choices.read()
+    known = available.read()
     targets = {target for group in known.groups for option in group.options for target in option.targets}
     assert len(targets) > 30 and all(map(options.named, targets))
     assert beyond_plain({"cut": {"_target_": "this.X"}}) == {"cut._target_": (IMPORTS, "this.X")}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import RagbenchError
-from ragbench.config import choices as config_choices
+from ragbench.config import available
 from ragbench.config import names as switch_names
 from tests.browser import shown
 from tests.docs.pages import PAGES, ROOT, blocks, compose, name
@@ -85,8 +85,8 @@ def test_pages_are_reached_from_the_readme() -> None:
 
 def test_configuration_page_has_every_switch_with_its_parameters() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    switches = configuration_page.shipped(config_choices.read())
-    assert configuration_page.switches(config_choices.read()) in page, "run: python tools/reference.py"
+    switches = configuration_page.shipped(available.read())
+    assert configuration_page.switches(available.read()) in page, "run: python tools/reference.py"
     for group in switches:
         section = re.split(r"^##", page.partition(f"\n### {group.name}\n")[2], maxsplit=1, flags=re.M)[0]
         for parameter in group.parameters:

@@ -56,7 +56,7 @@ def test_config_file_composes_to_the_measured_pipeline(
 
 def test_config_file_has_only_differences() -> None:
     nearest = config_file._nearest(composition.compose(["exp=phase4", "p1=off", "p6.depth=3"]))
-    assert (nearest.preset, nearest.choices, nearest.values) == ("phase4", {"p1": "off"}, {"p6.depth": 3})
+    assert (nearest.preset, nearest.options, nearest.values) == ("phase4", {"p1": "off"}, {"p6.depth": 3})
 
 
 @pytest.mark.slow

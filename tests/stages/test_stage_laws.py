@@ -26,8 +26,7 @@ import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.base.fingerprint import canonical, short_digest
 from ragbench.base.types import Query, QueryState
-from ragbench.config import choices as config_choices
-from ragbench.config import composition
+from ragbench.config import available, composition
 from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
@@ -41,7 +40,7 @@ from tests.stage_classes import stage_classes
 PACKAGE = str(Path(ragbench.__path__[0]))
 WITH_STAGES = sorted(
     f"{group.name}={option.name}"
-    for group in config_choices.read().switches
+    for group in available.read().switches
     for option in group.options
     if group.name != "live" and any(".stages." in target for target in option.targets)
 )

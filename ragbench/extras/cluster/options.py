@@ -1,4 +1,4 @@
-"""The choice `execution=dask`."""
+"""The option `execution=dask`."""
 
 from __future__ import annotations
 

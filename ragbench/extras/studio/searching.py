@@ -23,7 +23,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import write_atomically
 from ragbench.boundary.json import read_json_lines
 from ragbench.boundary.paths import inside
-from ragbench.config import choices
+from ragbench.config import available
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.composition import compose
 from ragbench.config.overrides import section_of, why_not_plain
@@ -141,7 +141,7 @@ def split(overrides: str) -> list[str]:
 
 def experiments() -> list[str]:
     """The names of the presets for `exp=`."""
-    return [experiment.name for experiment in choices.read().presets]
+    return [experiment.name for experiment in available.read().presets]
 
 
 def mark_matches(text: str, pattern: Pattern[str]) -> tuple[TextPiece, ...]:

@@ -13,8 +13,7 @@ from fastapi.testclient import TestClient
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.load import load
-from ragbench.config import choices as config_choices
-from ragbench.config import composition
+from ragbench.config import available, composition
 from ragbench.extras.studio.app import Studio
 from ragbench.extras.studio.searching import split
 
@@ -92,7 +91,7 @@ def test_form_with_forbidden_words_is_refused_for_the_reason(browser, trap, type
 
 def test_switches_of_the_hostile_words_exist() -> None:
     """A renamed switch would be refused as an unknown key, and its case would test nothing."""
-    known = config_choices.read()
+    known = available.read()
     keys = {*known.by_group, *(parameter.key.partition(".")[0] for parameter in known.parameters)}
     named = {typed.partition("=")[0].partition(".")[0] for typed, _ in HOSTILE}
     assert named - keys == {"+mine", "++hydra", "++paths", "source", "--json", "'", "no_such_key"}

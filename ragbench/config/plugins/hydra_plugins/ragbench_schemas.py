@@ -7,7 +7,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 
 class RagbenchSchemas(SearchPathPlugin):
-    """Gives `hydra.compose` the choices and sections that the classes of ragbench declare."""
+    """Gives `hydra.compose` the options and sections that the classes of ragbench declare."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Store the schemas; the search path stays as it is."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.base.options import choice, section
+from ragbench.base.options import section, values_option
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
@@ -43,9 +43,9 @@ Values = Mapping[str, Value]
 
 _SPACES = read_yaml_file(Path(__file__).with_name("spaces.yaml"))
 for _name, _space in _SPACES.items():
-    choice(f"tune={_name}", _space["about"], _space["space"], package="tune.space")
+    values_option(f"tune={_name}", _space["about"], _space["space"], package="tune.space")
 _DEFAULT = {key: node for name, space in _SPACES.items() if name != "names" for key, node in space["space"].items()}
-choice("tune=default", "All spaces but `names`.", _DEFAULT, package="tune.space")
+values_option("tune=default", "All spaces but `names`.", _DEFAULT, package="tune.space")
 
 
 @section("tune")

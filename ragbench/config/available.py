@@ -50,7 +50,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ComposedOption:
     """One option of a group, `group=name`: a node of values below its `package`."""
 
     name: str
@@ -80,7 +80,7 @@ class Group:
 
     name: str
     default: str
-    options: tuple[Choice, ...]
+    options: tuple[ComposedOption, ...]
 
     @property
     def description(self) -> str:
@@ -103,17 +103,17 @@ class Preset:
 
     name: str
     description: str
-    choices: Mapping[str, str]
+    options: Mapping[str, str]
     values: Mapping[str, str]
 
     @property
     def overrides(self) -> tuple[str, ...]:
         """The overrides that have the same effect."""
-        return tuple(f"{key}={value}" for key, value in {**self.choices, **self.values}.items())
+        return tuple(f"{key}={value}" for key, value in {**self.options, **self.values}.items())
 
 
 @dataclass(frozen=True)
-class Choices:
+class Available:
     """All that can be configured; `version` changes with every file and class."""
 
     version: object
@@ -165,7 +165,7 @@ class Choices:
         """The configuration without any words, not resolved."""
         return hydra_api.compose()[0]
 
-    def option(self, group: str, name: str) -> Choice:
+    def option(self, group: str, name: str) -> ComposedOption:
         """An option with every key."""
         file = hydra_api.files(group, name)
         return _option(group, name, file, self.version)
@@ -212,9 +212,9 @@ class Choices:
     def values(self) -> Mapping[str, Any]:
         """By key the default, of an option that has the key where the default option has not; without comments."""
         by_key = {key: value for key, value in flat(plain(self.base)).items() if not self._is_of_group(key)}
-        for choice in (choice for group in self.groups for choice in group.options if choice.name != OFF):
-            for inner, value in flat(choice.content).items():
-                key = f"{choice.package}.{inner}"
+        for option in (option for group in self.groups for option in group.options if option.name != OFF):
+            for inner, value in flat(option.content).items():
+                key = f"{option.package}.{inner}"
                 if not any(key.startswith(f"{known}.") for known in by_key):  # inside a mapping that is a value
                     by_key.setdefault(key, value)
         return {key: value for key, value in by_key.items() if not key.rpartition(".")[2].startswith("_")}
@@ -225,7 +225,7 @@ class Choices:
         return tuple(map(self.preset, self.by_group[EXPERIMENT]))
 
     def preset(self, name: str) -> Preset:
-        """A preset: the choices in which it differs from none, and the values that it sets."""
+        """A preset: the options in which it differs from none, and the values that it sets."""
         chosen, values = hydra_api.preset(name)
         different = {
             group: chosen[group] for group, default in self.defaults.items() if chosen.get(group, default) != default
@@ -237,7 +237,7 @@ class Choices:
 
     def place(self, group: str) -> Mapping[str, str]:
         """The place that the class of a switch names for itself, {"before": ENTRY} or {"after": ENTRY}; else empty."""
-        return next((choice.place for choice in options.options() if choice.group == group and choice.place), {})
+        return next((option.place for option in options.options() if option.group == group and option.place), {})
 
     def node(self, key: str) -> bool:
         """Whether a key holds further keys, and is not a value."""
@@ -248,8 +248,8 @@ class Choices:
         keys = set(_node_keys(self.base, ""))
         for group in self.defaults:
             for name in self.by_group[group]:
-                choice = self.option(group, name)
-                keys |= set(_node_keys(choice.node, choice.package))
+                option = self.option(group, name)
+                keys |= set(_node_keys(option.node, option.package))
         return frozenset(keys)
 
 
@@ -263,26 +263,26 @@ def _leaves(values: Mapping[str, Any], below: Mapping[str, Any], path: str = "")
             yield f"{path}{key}", value
 
 
-def read() -> Choices:
+def read() -> Available:
     """What can be configured now. Raises ConfigError for files that cannot be composed."""
-    return _choices(hydra_api.places())
+    return _available(hydra_api.places())
 
 
-_choices = lru_cache(maxsize=4)(Choices)
+_available = lru_cache(maxsize=4)(Available)
 
 
 @lru_cache(maxsize=1024)
-def _option(group: str, name: str, file: Path | None, version: object) -> Choice:
+def _option(group: str, name: str, file: Path | None, version: object) -> ComposedOption:
     package, node = _composed_option(group, name, file)
-    declared = [choice for choice in options.options() if (choice.group, choice.name) == (group, name)]
-    abouts = (choice.summary for choice in sorted(declared, key=lambda choice: not choice.about))
+    declared = [option for option in options.options() if (option.group, option.name) == (group, name)]
+    abouts = (option.summary for option in sorted(declared, key=lambda option: not option.about))
     about = comment_above(file) if file else next(abouts, "Off.")
-    return Choice(name, about, package, node)
+    return ComposedOption(name, about, package, node)
 
 
 def package_of(group: str) -> str:
     """The key that holds the values of the options of a group: `index.chunking` for `chunking`."""
-    return next((choice.package for choice in options.options() if choice.group == group), group)
+    return next((option.package for option in options.options() if option.group == group), group)
 
 
 def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, DictConfig]:

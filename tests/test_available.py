@@ -11,15 +11,14 @@ import yaml
 from ragbench.base import locations, options
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import OFF, ON, option
-from ragbench.config import choices as config_choices
-from ragbench.config import composition, store
-from ragbench.config.choices import Parameter
+from ragbench.config import available, composition, store
+from ragbench.config.available import Parameter
 from ragbench.config.comments import comment_above, comments_of
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.rerank import Rerank
 from tests.naming import naming
 
-KNOWN = config_choices.read()
+KNOWN = available.read()
 CONF = locations.configuration()
 NAMED_BY_THE_USER = {
     "live=http": "live.url='http://localhost/{query}'",
@@ -109,7 +108,7 @@ def test_stage_class_names_its_switch_and_place(monkeypatch: pytest.MonkeyPatch)
     """A class outside of conf/ becomes a switch, off unless a word turns it on."""
     monkeypatch.setattr(options, "_options", dict(options._options))
     option("second", after="fuse")(Cut)
-    known = config_choices.read()
+    known = available.read()
     assert known.by_group["second"] == (OFF, ON) and known.defaults["second"] == OFF
     assert (
         known.option("second", ON).description
@@ -152,7 +151,7 @@ def test_defaults_stand_once() -> None:
             name.rpartition("/")[2]: to for entry in entries if isinstance(entry, dict) for name, to in entry.items()
         }
         before = [KNOWN.preset(parent) for parent in parents]
-        inherited = {group: to for preset in before for group, to in preset.choices.items()}
+        inherited = {group: to for preset in before for group, to in preset.options.items()}
         words = [word for preset in before for word in preset.overrides]
         start = composition.compose([*words, *(f"{group}={to}" for group, to in chosen.items())]).config
         same = [key for key, value in composition.flat(content).items() if _is_key(key) and _at(start, key) == value]
