@@ -28,7 +28,7 @@ from ragbench.boundary.paths import regular_file
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.available import Available
 from ragbench.config.names import EXPERIMENT, numbered
-from ragbench.config.overrides import key_of, section_of, words
+from ragbench.config.overrides import key_of, section_of, word, words
 
 FILE = PROJECT_FILE
 _ARMS, _GATE = "arms", "gate"
@@ -62,7 +62,7 @@ class Project:
         name = override.partition("=")[2]
         if key_of(override) != EXPERIMENT or name not in self.arms or name in known.by_group[EXPERIMENT]:
             return [override]
-        return [f"name={name}", *self.arms[name]]
+        return [word("name", name), *self.arms[name]]
 
     def _absolute(self, key: str, value: Any) -> Any:
         if key not in _PATHS or not isinstance(value, str):

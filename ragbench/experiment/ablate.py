@@ -27,7 +27,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
 from ragbench.config import available
 from ragbench.config.composition import with_added_stages
-from ragbench.config.overrides import section_of
+from ragbench.config.overrides import section_of, word
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.statistics import Contrast
@@ -392,7 +392,7 @@ def _arm(base: Settings, name: str, states: Mapping[str, bool], flipped: Mapping
     config["order"] = [entry for entry in base.basics.order if section_of(entry) not in absent]
     overrides = [override for override in base.overrides if section_of(override) not in (*changed, "name")]
     toggled = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
-    return Settings(name, with_added_stages(config), (*overrides, *toggled, f"name={name}")).check()
+    return Settings(name, with_added_stages(config), (*overrides, *toggled, word("name", name))).check()
 
 
 def judge(ablation: Ablation, results: Measurements) -> list[JudgedContrast]:

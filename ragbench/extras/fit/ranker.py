@@ -8,7 +8,6 @@ from the order that is configured.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,7 +33,7 @@ from ragbench.search.stages.rank import Rank, rows_of
 from ragbench.search.stages.stage import StateProperty, fused
 
 _INNER = 3  # folds to choose the number of trees
-_SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
+
 # The lines of a model's text that prediction needs: those of its head, and those of a tree.
 _HEAD: tuple[str, ...] = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx")
 _HEAD += ("objective", "feature_names", "feature_infos")
@@ -174,15 +173,6 @@ def sample(
 
 
 @dataclass(frozen=True)
-class Point:
-    """The learning curve at a number of topics: nDCG@10 of held-out queries, with the learned order and as fused."""
-
-    topics: int
-    learned: float
-    fused: float
-
-
-@dataclass(frozen=True)
 class Learned:
     """A model, and what it gains on queries that it was not fitted on.
 
@@ -195,21 +185,12 @@ class Learned:
     fused: Values
     held_out: Values
     by_folder: Values | None
-    curve: tuple[Point, ...]
     importance: Mapping[str, float]
 
     @property
     def pays(self) -> bool:
-        """Whether held-out topics gain on average: the end of the learning curve is above fusion."""
+        """Whether held-out topics gain on average."""
         return float(self.held_out.mean() - self.fused.mean()) > 0
-
-    def more(self, topics: int = 25) -> float | None:
-        """The estimated gain of this many more topics (gains grow with their logarithm); None without a curve."""
-        if len(self.curve) < 3:
-            return None
-        counts, gains = zip(*((math.log(point.topics), point.learned) for point in self.curve[1:]), strict=True)
-        slope = float(np.polyfit(counts, gains, 1)[0])
-        return max(0.0, slope * math.log(1 + topics / self.curve[-1].topics))
 
 
 def learn(judged: Sample, spec: Spec) -> Learned:
@@ -231,32 +212,22 @@ def learn(judged: Sample, spec: Spec) -> Learned:
         if several
         else []
     )
-    tick = task_ticks("learning to rank", len(outer) * len(_SHARES) + len(areas) + 1)
+    tick = task_ticks("learning to rank", len(outer) + len(areas) + 1)
 
     def fit(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
         model = _fit(judged, chosen, spec)
         tick(1)
         return model
 
-    curve: dict[float, list[tuple[int, Numbers, Values]]] = {}
+    held_out = np.zeros(len(judged))
     for held in outer:
-        others = np.setdiff1d(everything, held)
-        for share in _SHARES:
-            chosen = training.part_of(judged.groups, others, share, spec.seed)
-            curve.setdefault(share, []).append((len(chosen), held, values_of(judged, held, fit(chosen)[0], spec.prior)))
+        held_out[held] = values_of(judged, held, fit(np.setdiff1d(everything, held))[0], spec.prior)
     by_folder = np.zeros(len(judged)) if several else None
     for held in areas:
         assert by_folder is not None
         by_folder[held] = values_of(judged, held, fit(np.setdiff1d(everything, held))[0], spec.prior)
-    held_out = np.zeros(len(judged))
-    for _, held, values in curve[1.0]:
-        held_out[held] = values
-    points = []
-    for parts in curve.values():
-        learned = float(np.concatenate([values for *_, values in parts]).mean())
-        points.append(Point(round(float(np.mean([n for n, *_ in parts]))), learned, float(judged.fused.mean())))
     model, rounds, importance = fit(everything)
-    return Learned(model, rounds, judged.fused, held_out, by_folder, tuple(points), importance)
+    return Learned(model, rounds, judged.fused, held_out, by_folder, importance)
 
 
 def values_with(judged: Sample, stage: Rank) -> Values:

@@ -124,18 +124,6 @@ def folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[
     return [np.array(sorted(part), dtype=np.int64) for part in parts if part]
 
 
-def part_of(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
-    """A share of the places, those of one name together, drawn by the seed; at least two names."""
-    members = _by_name(names, places)
-    drawn = np.random.default_rng(seed).permutation(sorted(members)).tolist()
-    chosen: list[int] = []
-    for number, name in enumerate(drawn):
-        if number >= 2 and len(chosen) >= share * len(places):
-            break
-        chosen += members[name]
-    return np.array(sorted(chosen), dtype=np.int64)
-
-
 def _by_name(names: Sequence[str], places: Numbers) -> dict[str, list[int]]:
     members: dict[str, list[int]] = {}
     for i in places.tolist():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Train a ranker (LambdaMART) on judged queries, and report its gain.
 
-The command prints the gain on held-out queries and on held-out folders, a learning curve, the most important features,
-and one confirmation on the test queries. Training starts from the configured `ranker`, and the result is saved only if
+The command prints the gain on held-out queries and on held-out folders, the most important features, and
+one confirmation on the test queries. Training starts from the configured `ranker`, and the result is saved only if
 the gain is significant. --from-fusion starts from the fused ranking and also saves a ranker whose gain over fusion is
 not significant."""
 EXAMPLES = """examples:
@@ -105,8 +104,6 @@ def main(arguments: argparse.Namespace) -> int:
                 "held_out": gain,
                 "other_folders": others,
                 "test": test,
-                "curve": learned.curve,
-                "more_25": learned.more(),
                 "importance": learned.importance,
                 "spec": spec,
                 "written": written,
@@ -167,10 +164,6 @@ def _print(result: FinetunedRanker, topics: int, measured: Mapping[str, Comparis
     learned, gain, others = result.learned, measured["held-out queries"], measured["held-out folders"]
     title = f"nDCG@10, learned from {topics} training topics, starting from {result.start} ({learned.trees} trees)"
     console.print_table(training.table(measured), title)
-    curve = pd.DataFrame([asdict(point) | {"gain": point.learned - point.fused} for point in learned.curve])
-    console.print_table(curve, "Learning curve: held-out queries, by the number learned from", {"gain": "+.4f"})
-    if (more := learned.more()) is not None:
-        print(f"25 more labelled queries would gain about {more:+.3f}.")
     read = pd.DataFrame(list(learned.importance.items())[:12], columns=["feature", "share of the gain of splits"])
     console.print_table(read, "What the model reads most", {"share of the gain of splits": ".1%"})
     if others is not None and gain is not None and others.difference < gain.difference / 2:

@@ -20,6 +20,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
+from ragbench.config.overrides import word
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, SILENCE
 from ragbench.evidence.arms import Arms, ComparedArm, JudgedContrast
@@ -154,6 +155,6 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
     if plain is not None and (plain.pipeline, plain.index) != (base.pipeline, base.index):
         named[PLAIN] = (plain, [*plain.overrides, *written])
     return tuple(
-        Settings(name, settings.with_values({**changes, "name": name}).config, (*words, f"name={name}")).check()
+        Settings(name, settings.with_values({**changes, "name": name}).config, (*words, word("name", name))).check()
         for name, (settings, words) in named.items()
     )

@@ -2,7 +2,7 @@
 
 trials.csv      every trial of every search: objective, estimated p95, values
 folds.csv       the choice of every fold, and its value inside and outside the fold
-parameters.csv  preset, winner, agreement of the folds, importance
+parameters.csv  preset, winner, choices of the folds, importance
 overrides.txt   the winner as overrides
 report.md
 report.json     all of it, sealed, with digests of the other files
@@ -10,7 +10,6 @@ report.json     all of it, sealed, with digests of the other files
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from ragbench.boundary.checksummed_json import write_checksummed
 from ragbench.evaluation.measures import metric_name
 from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.extras.fit.tuning.search import PRESET, Tuned
-from ragbench.extras.fit.tuning.space import TuneParameter, Values, overrides, value_of
+from ragbench.extras.fit.tuning.space import overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
 from ragbench.extras.fit.tuning.tracking import RECORD
 from ragbench.workbench.results import Results
@@ -126,7 +125,7 @@ class Tuning:
 
     @property
     def parameters(self) -> pd.DataFrame:
-        """A row per parameter: preset, winner, choices of the folds, their agreement, importance."""
+        """A row per parameter: preset, winner, choices of the folds, importance."""
         tuned = self.tuned
         rows = []
         for parameter in tuned.rules.space.parameters:
@@ -137,12 +136,10 @@ class Tuning:
                     "preset": _text(value_of(tuned.base, parameter.key)),
                     "winner": _text(tuned.winner.values.get(parameter.key)),
                     "folds": " ".join(_text(values.get(parameter.key)) or "-" for values in chosen),
-                    "agreement": agreement(parameter, chosen),
                     "importance": tuned.importances.get(parameter.key, 0.0),
                 }
             )
-        frame = pd.DataFrame(rows)
-        return frame.assign(agreement=frame["agreement"].astype(float))
+        return pd.DataFrame(rows)
 
     @property
     def folds(self) -> pd.DataFrame:
@@ -265,21 +262,6 @@ def write(tuning: Tuning) -> None:
     record = {"name": tuned.base.name, "tune": tuned.base.value("tune"), **tuning.summary()}
     record["files"] = {name: files.digest(tuned.folder / name) for name in names}
     write_checksummed(tuned.folder / RECORD, record)
-
-
-def agreement(parameter: TuneParameter, chosen: Sequence[Values]) -> float | None:
-    """How much the folds agree on a parameter, 0 to 1; None where it applies in fewer than two of them.
-
-    Numbers: 1 minus the distance from the least to the greatest, as a share of the range that is searched. Choices: the
-    share of the most frequent.
-    """
-    values = [values[parameter.key] for values in chosen if parameter.key in values]
-    if len(values) < 2:
-        return None
-    if parameter.choices:
-        return Counter(map(str, values)).most_common(1)[0][1] / len(values)
-    places = [parameter.normalized(value) for value in values]
-    return round(1 - (max(places) - min(places)), 6)
 
 
 def _mean(values: Sequence[float]) -> float:

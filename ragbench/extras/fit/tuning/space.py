@@ -132,12 +132,6 @@ class TuneParameter(Validated):
             return False
         return self.step is None or abs((value - low) / self.step - round((value - low) / self.step)) < 1e-6
 
-    def normalized(self, value: Any) -> float:
-        """Where a value lies between low (0) and high (1), on the scale of the search; not for choices."""
-        scale = math.log if self.log else float
-        low, high = scale(self.low or 0.0), scale(self.high or 0.0)
-        return (scale(value) - low) / (high - low)
-
 
 def tidy(value: float) -> float:
     """Round to three significant digits, so that values are readable and nearly equal trials become equal."""

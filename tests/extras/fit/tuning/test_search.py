@@ -18,7 +18,6 @@ from ragbench.extras.fit.tuning import confirm, report
 from ragbench.extras.fit.tuning.objective import train_only
 from ragbench.extras.fit.tuning.report import Tuning
 from ragbench.extras.fit.tuning.search import Tuned, rules_of, tune
-from ragbench.extras.fit.tuning.space import TuneParameter
 from tests.conftest import ONE_PARAMETER, compose
 from tests.naming import naming
 from tests.waiting import until
@@ -169,16 +168,6 @@ def test_search_files_say_everything(tuned) -> None:
     assert record["nested"]["optimism"] == tuned.optimism
     assert record["parameters"][0]["importance"] == 1.0
     assert "optimism" in (tuned.folder / "report.md").read_text()
-
-
-def test_agreement_of_folds_by_hand() -> None:
-    number = TuneParameter("x", low=1, high=100, log=True)
-    assert report.agreement(number, [{"x": 10}, {"x": 100}, {}]) == 0.5
-    assert report.agreement(number, [{"x": 10}, {"x": 10}]) == 1.0
-    assert report.agreement(number, [{"x": 10}]) is None
-    assert report.agreement(TuneParameter("x", choices=(5, 10)), [{"x": 5}, {"x": 10}, {"x": 5}]) == pytest.approx(
-        2 / 3
-    )
 
 
 def test_search_same_search_again_tries_nothing_and_more_trials_go_on(settings_of, opposed, tuned) -> None:
