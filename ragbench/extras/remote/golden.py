@@ -23,6 +23,7 @@ from ragbench.evaluation.moves import Answers
 QUERY = ("query", "question", "q", "text")
 EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", "path")
 """The fields of a case, by preference."""
+_LINES = (".jsonl", ".ndjson", ".csv", ".tsv", ".gz")
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ def read_cases(path: Path) -> list[Case]:
 def _rows(path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """(place, fields) of every case; names of fields are lower-case."""
     suffix = path.suffix.lower()
-    if suffix not in (".json", ".yaml", ".yml"):
+    if suffix not in (".json", ".yaml", ".yml", *_LINES):
+        raise BenchmarkError(f"{path} must be a .json, .jsonl, .yaml, .csv or .tsv file")
+    if suffix in _LINES:
         return ((f"{path}:{number}", row) for number, row in read_rows(path))
     try:
         value = read_json_file(path) if suffix == ".json" else read_yaml_file(path)

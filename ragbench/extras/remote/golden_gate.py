@@ -165,7 +165,7 @@ def main(arguments: argparse.Namespace) -> int:
     if baseline is None:
         leaks = {name: found.names if found else {} for name, (_, found) in asked.items()}
         write_baseline(file, {name: Baseline(now[name], leaks[name]) for name in surfaces}, depth)
-        print(f"wrote {file}: the ranks of {len(cases)} queries; commit it")
+        print(f"wrote {file}: the ranks of {counted(len(cases), 'query')}; commit it")
         print(*map(_without_page, without), sep="\n", end="\n" * bool(without))
         return 0
     outcomes = judge(
@@ -398,7 +398,7 @@ def _in_batch(program: Sequence[str], cases: Sequence[Case], depth: int) -> dict
     missing = [line["query"] for line in lines if str(line["id"]) not in by_id]
     if missing:
         raise LiveError(
-            f"the program {program[0]} prints no line with the id of {len(missing)} queries, such as "
+            f"the program {program[0]} prints no line with the id of {counted(len(missing), 'query')}, such as "
             f'\'{str(missing[0])[:60]}\': print {{"id": 1, "hits": [...]}} for each line that it reads'
         )
     return {case.query: by_id[str(number)] for number, case in enumerate(cases, start=1)}

@@ -17,9 +17,10 @@ _LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Find where judged pages and sections are after documents changed, and print what became of each.
 
-Evidence is the history of git, addresses in the frontmatter (aliases, redirect_from), the text of the pages, and the
-redirects of the site (such as _redirects, or redirect_maps of MkDocs). With --write, repaired copies are written next
-to the files, which stay. Doubtful and lost judgments are listed and omitted; rewritten pages keep theirs.
+Evidence is the history of git, addresses in the frontmatter (aliases, redirect_from), the text of the pages, the folder
+to which their neighbours moved, and the redirects of the site (such as _redirects, or redirect_maps of MkDocs). With
+--write, repaired copies are written next to the files, which stay. Doubtful and lost judgments are listed and omitted;
+rewritten pages keep theirs.
 """
 EXAMPLES = """examples:
   ragbench data repair data=vault data.corpus=notes data.queries=queries.csv
