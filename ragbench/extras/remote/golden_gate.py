@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import console
-from ragbench.base.bounds import Confidence, Natural, Validated, Weight, as_options
+from ragbench.base.bounds import Confidence, Natural, Share, Validated, as_options
 from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
 from ragbench.base.files import write_text
 from ragbench.base.formatting import counted
@@ -54,7 +54,7 @@ class GoldenLimits(Validated):
     """
 
     allow_lost: Natural = 0
-    max_drop: Weight | None = None
+    max_drop: Share | None = None
     confidence: Confidence = 0.95
 
 
@@ -496,9 +496,10 @@ def markdown(
         title = "Lost its page, or has none, and takes no part"
         sections.append(gate_page.GateSection("", facts=gate_page.listed(title, list(map(gate_page.code, without)))))
     again = gate_page.code(f"ragbench gate --golden {golden.name} --search ... --write-baseline")
+    first = "the leaks, then the lost queries" if any(one.leaking for one in outcomes.values()) else "the lost queries"
     advice = (
-        "Start with the leaks, then the lost queries. If the change is right, because a page has a new name or another "
-        f"page answers now, correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again "
+        f"Start with {first}. If the change is right, because a page has a new name or another page answers now, "
+        f"correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again "
         f"({again}), and commit both."
         if failed
         else "Nothing: merge. A pass does not exclude a small loss; the last column says which drop would be found."

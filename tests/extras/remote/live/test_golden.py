@@ -219,6 +219,7 @@ def test_golden_gate_writes_markdown(golden: Path) -> None:
     assert "- `topic 0`: `guide/page0.md` was at 1, is not in 10; at 1 is now `guide/other.md`\n" in text
     assert "**Fails**: 1 of 12 queries lost that were among the first 5 hits; 0 allowed\n" in text
     assert "`ragbench gate --golden golden.json --search ... --write-baseline`" in text
+    assert "Start with the lost queries." in text  # nothing leaks
     assert gate("--markdown", str(page)) == 0
     assert page.read_text("utf-8").startswith("## Search gate passes\n\n### search\n")
 
@@ -254,7 +255,8 @@ def test_golden_gate_without_comparison_never_passes(golden: Path, server: Serve
     [
         (["--confidence", "0"], "--confidence must be above 0.5 and below 1, got 0"),
         (["--allow-lost", "-1"], "--allow-lost must be at least 0, got -1"),
-        (["--max-drop", "nan"], "--max-drop must be finite"),
+        (["--max-drop", "nan"], "--max-drop must be between 0 and 1"),
+        (["--max-drop", "10"], "--max-drop must be between 0 and 1, or null, got 10"),
         (["--margin", "0"], "--margin belongs to a gate of runs: omit it with --golden"),
     ],
 )
