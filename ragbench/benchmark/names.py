@@ -20,6 +20,7 @@ from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 from ragbench.corpus.folder import SUFFIXES
 from ragbench.corpus.links import fold, unnumbered
 from ragbench.corpus.reader import decoded, docno_of
+from ragbench.corpus.searched import normalised
 from ragbench.corpus.sections import slug
 
 _OTHERS = (".txt", ".docx", ".html", ".htm", ".rst", ".adoc", ".org", ".ipynb")
@@ -186,7 +187,7 @@ class Names:
             text = text[: lines.start()] + ("" if "#" in text else f"#L{lines[1]}")
         # Names and headings may contain `#`: try every one as the separator.
         for position in (position for position, character in enumerate(text) if character == "#"):
-            docno, written = self.document(text[:position]), unquote(text[position + 1 :]).strip()
+            docno, written = self.document(text[:position]), normalised(unquote(text[position + 1 :])).strip()
             if docno is not None:
                 anchor = self._anchor(docno, written)
                 if anchor is not None:
@@ -196,7 +197,8 @@ class Names:
 
     def _anchor(self, docno: str, written: str) -> str | None:
         if docno not in self._anchors:
-            self._anchors[docno] = _anchors(self._documents[docno].sections)
+            anchors = _anchors(self._documents[docno].sections)
+            self._anchors[docno] = {normalised(name): anchor for name, anchor in anchors.items()}
         anchors = self._anchors[docno]
         as_path = "/".join(map(slug, re.split("[#/]", written)))  # `Part#Chapter` is Obsidian's
         shown = written.removeprefix("user-content-")  # of GitHub

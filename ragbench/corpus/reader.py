@@ -332,8 +332,7 @@ def _split_frontmatter(text: str) -> _Frontmatter:
     form, block, read = next(found, ("", None, read_json))
     if block is None:
         if _UNCLOSED.match(text, start):
-            line, mark = start + 1, text[start] * 3
-            message = f"the frontmatter opened in line {line} is never closed; add a line `{mark}` after it."
+            message = f"the frontmatter opened in line {start + 1} is never closed; add a line `{text[start] * 3}`."
             return _Frontmatter({}, 0, ("frontmatter-unclosed", message))
         return _Frontmatter({}, 0)  # a thematic break
     try:

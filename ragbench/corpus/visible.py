@@ -181,7 +181,8 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     for match in _HIGHLIGHT.finditer(masked) if "{" in masked else ():
         begin, end, fence = *match.span(), f"{match[1]}````"
         edits = [edit for edit in edits if not begin <= edit.start < end]
-        edits += [Edit(begin, match.start("code"), fence + match[3]), Edit(match.end("code"), end, fence)]
+        edits += [Edit(begin, match.start("code"), fence + match[3], "template")]
+        edits += [Edit(match.end("code"), end, fence, "template")]
         masked = _masked(masked, [match.span()])
     for pattern in (_CODE_SPAN, _MATH):
         masked = _masked(masked, (match.span() for match in pattern.finditer(masked)))
@@ -321,7 +322,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("{", r"^[ \t]*\{[*!] (?P<kept>\S*).* [*!]\}$", "include"),
     _rule("[", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
     _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
-    _rule(":::", r"^:::[ \t]+(?P<kept>\w+(?:\.\w+)+)[ \t]*(?:\n+[ \t]{4,}\S.*)*$", "include"),
+    _rule(":::", r"^:::[ \t]+(?P<kept>\w+[._]\w[\w.]*)[ \t]*(?:\n+[ \t]{4,}\S.*)*$", "include"),
     _rule(":::", rf"^{_DIRECTIVE.pattern}", "", _title_of_block),
     _rule("///", rf"^{_DIRECTIVE.pattern}", "", _title_of_block),
     _rule("(#tab/", r"^#{1,6}[ \t]+\[(?P<kept>[^\]\n]*)\]\(#tab/[^)\n]*\)[ \t]*$", ""),

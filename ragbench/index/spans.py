@@ -15,7 +15,7 @@ from ragbench.corpus.sections import sections_between
 _CLOSING = r"[\"'\u201d\u2019)\]*_`]*"  # quotation marks, brackets and markup after a full stop
 _BREAKS = re.compile(
     rf"""(?P<paragraph>\n(?:[^\S\n]*\n)+)                              # blank lines
-      | \n(?=[^\S\n]*(?:[-*+][ \t]|[>|]|\d+[.)][ \t]))                # a list item, quotation or table row begins
+      | \n(?=[^\S\n]*(?:[-*+][ \t]|[>|]|\d+[.)][ \t])|[^\n|`]+[ ]\|[ ])  # a list item, quotation or table row begins
       | [.!?\u2026]{_CLOSING}(?P<sentence>[ \t]+|\n)(?=[^\sa-z])       # a sentence ends, no lower-case letter follows
       | [\u3002\uff01\uff1f]{_CLOSING}                                 # the same in Chinese and Japanese
     """,

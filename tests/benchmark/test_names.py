@@ -1,5 +1,6 @@
 """Answers are found by the names that people have for them."""
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,15 @@ def test_anchors_count_repeats_as_their_site_does(tmp_path: Path) -> None:
         "![[a#^block-1]]": "top/3-fees",
     }
     assert {name: names.section(name) for name in expected} == {name: f"a#{end}" for name, end in expected.items()}
+
+
+def test_anchors_are_found_in_any_form_of_unicode(tmp_path: Path) -> None:
+    forms = [unicodedata.normalize(form, "Größe") for form in ("NFC", "NFD")]
+    for name, heading in zip("ab", forms, strict=True):
+        (tmp_path / f"{name}.md").write_text(f"# Top\n\n## {heading}\n\nx\n")
+    names = Names(read_vault(tmp_path).documents)
+    for asked in (*forms, "größe", "gr%C3%B6%C3%9Fe"):
+        assert [names.section(f"{name}#{asked}") for name in "ab"] == ["a#top/größe", f"b#top/{forms[1].lower()}"]
 
 
 def test_addresses_of_top_level_pages_are_found_below_the_site_of_the_answers(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_unclosed_frontmatter_stays_in_the_body() -> None:
     assert (frontmatter.fields, frontmatter.body) == ({}, 0)
     assert frontmatter.problem == (
         "frontmatter-unclosed",
-        "the frontmatter opened in line 1 is never closed; add a line `---` after it.",
+        "the frontmatter opened in line 1 is never closed; add a line `---`.",
     )
 
 

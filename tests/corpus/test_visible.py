@@ -31,6 +31,7 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("{{#include src/a.rs:1:3}}", "src/a.rs"),
         ("[!code-csharp[Main](a.cs)]", "a.cs"),
         ("::: package.Module", "package.Module"),
+        ("::: package_name", "package_name"),
         ('![x](a.png){ width="3" align=left }', "![x](a.png)"),
         ("Text.\n{ .annotate }", "Text.\n"),
         ("[:octicons-arrow-right-24: Start](a.md) :ship:", "[ Start](a.md) :ship:"),

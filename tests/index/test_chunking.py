@@ -117,6 +117,13 @@ def test_chunker_cuts_lists_and_tables_between_rows() -> None:
         assert piece.text.endswith("|")
 
 
+def test_chunker_cuts_tables_without_outer_bars_between_rows() -> None:
+    rows = "".join(f"lamp number {number:03d} | {number} km\n" for number in range(200))
+    chunks = chunk(f"# Lamps\n\nLamp | Range\n--- | ---\n{rows}", overlap=0)
+    assert len(chunks) > 2
+    assert all(made.text.startswith(("# Lamps", "lamp number")) for made in chunks)
+
+
 def test_chunker_never_cuts_a_fence() -> None:
     code = "\n\n".join(f"line {number}. Next" for number in range(150))
     text = f"# A\n\n{sentences(20)}\n\n```sh\n{code}\n```\n\n{sentences(20)}\n"
