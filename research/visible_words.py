@@ -25,8 +25,9 @@ CONSTRUCTS = {
     "attribute of a tag": r"<[A-Za-z](?:[^<>\"]|\"[^\"]*\")*>",
     "destination of a link": r"\]\([^()\n]*\)|^\[[^\]\n]+\]:.*$",
     "id of a heading": r"\{(?::|/\*)?[^{}\n]*#[^{}\n]*\}[ \t]*$",
-    "line of an admonition or tab": r"^[ \t>]*(?::::|!!!|\?\?\?|===).*$",
+    "line of an admonition or tab": r"^[ \t>]*(?::::|/{3}|!!!|\?\?\?|===).*$",
     "list of attributes": r"\{[:.#][^{}\n]*\}",
+    "icon": r":(?:material|octicons|fontawesome|simple|lucide)-[\w-]+:",
 }
 """What markdown-it-py shows or hides, unlike a site; what is excluded has kinds (`ragbench.corpus.file_warning`)."""
 
