@@ -180,7 +180,7 @@ def _ranking(run: AdvisedArm) -> Iterator[Lever]:
                 "start from the recommended search",
                 f"{why}; titles, headings and score fusion rank them higher, without judgments",
                 low,
-                (_beside_baseline(run, "exp=recommended"),),
+                (_recommended_beside_baseline(run),),
             )
         if run.off("ranker") and run.off("rank"):
             yield Lever(
@@ -240,13 +240,12 @@ _FUSED = ("dense", "lexical", "documents", "graph", "p7")
 _SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "p1": "p1=on"}
 
 
-def _beside_baseline(run: AdvisedArm, preset: str) -> str:
-    """A command that compares a preset with the baseline on the data of the arm."""
+def _recommended_beside_baseline(run: AdvisedArm) -> str:
+    """A command that compares the recommended search with the baseline on the data of the arm."""
     overrides = run.results.record["overrides"].get(run.arm, ())
-    both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
     own = [override for override in overrides if override not in run.project_overrides]
     of_data = [override for override in own if override.startswith(("data", "topics"))]
-    return shlex.join(["ragbench", "run", "-m", both, *of_data])
+    return shlex.join(["ragbench", "run", "-m", "exp=baseline,recommended", *of_data])
 
 
 def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:

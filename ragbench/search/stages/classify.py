@@ -33,7 +33,6 @@ class Classify(StateStage):
     override: QueryClass | None = None  # fixed class: factual, navigational or exploratory
     signals: Literal["more", "seed"] = "more"  # seed: only the signals of sources 000 and 001
 
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CLASS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the sources' weights would change too late"}
     options: ClassVar[frozenset[str]] = frozenset({"query_class"})
 

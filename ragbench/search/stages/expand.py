@@ -40,7 +40,6 @@ class ExpandTerms(Stage):
     sources: tuple[str, ...] = ("dense",)
 
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "vocabulary"})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANSION})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
@@ -83,7 +82,6 @@ class ExpandSynonyms(StateStage):
     sources: tuple[str, ...] = ("lexical",)
 
     needs: ClassVar[frozenset[str]] = frozenset({"synonyms"})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANSION})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
 
     def apply(self, state: QueryState, index: Index) -> QueryState:

@@ -220,7 +220,6 @@ class WeighByDecisiveness(StateStage):
     weights: Mapping[str, Weight] = field(default_factory=dict)
 
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.DYNAMIC_WEIGHTS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the sources' weights would change too late"}
 
     def apply(self, state: QueryState, index: Index) -> QueryState:

@@ -45,7 +45,6 @@ class FollowLinks(StateStage):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.GRAPH_RANKING})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
     def apply(self, state: QueryState, index: Index) -> QueryState:

@@ -44,20 +44,12 @@ class StateProperty(StrEnum):
         made.override = override
         return made
 
-    CLASS = "class", "the class of the query"
-    """P3 has chosen weights of the sources."""
     FILTERS = "filters", "filters"
     """What documents must fulfil is known."""
     HYPOTHESIS = "hypothesis", "a hypothetical answer"
     """HyDE has written an answer to search for."""
-    EXPANSION = "expansion", "an expanded query"
-    """Terms or synonyms were added to the query."""
     RANKINGS = "rankings", "a ranking"
     """At least one source has been searched: `state.rankings`."""
-    GRAPH_RANKING = "graph_ranking", "the ranking of source 'graph'"
-    """Neighbours in the graph of links have been added as a source."""
-    DYNAMIC_WEIGHTS = "dynamic_weights", "weights of this query"
-    """The weights of the sources follow from their scores."""
     FUSED = "fused", "a fused ranking"
     """There is one ranking: `state.fused`, which later stages reorder and shorten."""
     CALIBRATED = "calibrated", "calibrated scores", "calibration=on"

@@ -90,7 +90,7 @@ def main(arguments: argparse.Namespace) -> int:
     # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
     beside = ".ragbench" if arguments.folder.resolve() == Path.cwd() else "results"
     results = _ask("Where do results go?", beside) if asks else beside
-    budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
+    budget = _ask_budget() if asks else 50
     derived = {} if has_queries or arguments.live is not None else {"topics": "derived"}
     values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
     written = project.Project(file.absolute(), values, arms)
@@ -236,9 +236,9 @@ def _ask(question: str, default: str) -> str:
     return input(f"{question} [{default}] ").strip() or default
 
 
-def _ask_number(question: str, default: int) -> float:
+def _ask_budget() -> float:
     while True:
-        answer = _ask(question, str(default))
+        answer = _ask("How many milliseconds may a change add to a slow query (p95)?", "50")
         try:
             return float(answer) if "." in answer else int(answer)
         except ValueError:

@@ -51,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="on conflict, use the pool's grades instead of other judgments"
     )
-    parser.add_argument("--into-builtin", action="store_true", help="with data=builtin: change the bundled judgments")
     console.add_overrides(parser)
 
 
@@ -73,8 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
     if source and all(key_of(override) == "data.qrels" for override in typed):  # it only says where the judgments go
         qrels = {"qrels": settings.data["qrels"]} if typed else {}
         settings = settings.with_values({"data": {**source["data"], **qrels}, "topics": source["topics"]})
-    named = any(override.startswith("data=builtin") for override in arguments.overrides)
-    folder = _folder(settings.data, named and arguments.into_builtin)
+    folder = _folder(settings.data)
     qids, documents = _collection(settings, folder)
     if source and collection_digest(documents) != source["collection"]:
         raise ResultsError(
@@ -118,8 +116,6 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
 def _place(source: Mapping[str, Any] | None) -> list[str]:
     """The words that say where the grades of a pool are merged; none where its data say it."""
     data = source["data"] if source else {}
-    if data.get("loader") == "builtin" and not data.get("qrels"):
-        return ["data=builtin", "--into-builtin"]
     if data.get("loader") != "vault" or (data.get("qrels") and Path(data["qrels"]).is_dir()):
         return []
     return [f"data.qrels={'my-qrels' if Path('qrels').is_file() else 'qrels'}"]
@@ -142,7 +138,7 @@ def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Seq
             write_qrels(folder / name, judged)
 
 
-def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
+def _folder(data: Mapping[str, Any]) -> Path:
     """The folder of the judgments. Raises ConfigError for judgments that may not be written."""
     from ragbench.base import locations
     from ragbench.benchmark.load import VERSION, builtin_judgments
@@ -157,10 +153,10 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
             "with the judgments of the file"
         )
     folder = Path(data["qrels"] or builtin_judgments(data.get("version", VERSION)))
-    if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()) and not into_builtin:
+    if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()):
         raise ConfigError(
             "the benchmark that comes with ragbench is not changed: for your own notes add data=vault "
-            "data.corpus=FOLDER data.queries=FILE data.qrels=FOLDER, else pass data=builtin --into-builtin"
+            "data.corpus=FOLDER data.queries=FILE data.qrels=FOLDER"
         )
     return folder
 

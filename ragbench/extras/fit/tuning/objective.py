@@ -22,7 +22,7 @@ from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.evaluation.level_runs import document_run
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, evaluate, metric_name
-from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values, spec_of
+from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Outcome, Session
 
@@ -89,8 +89,7 @@ class TrainingValues:
         arms = builder.arms([*space.starts.values()])
         self._indexes: dict[str, Index] = {start: arm.index for start, arm in zip(space.starts, arms, strict=True)}
         self.index = self._indexes[""]
-        memory_bytes = spec_of(space.base).memory_mb << 20
-        self._session = Session([topic.query() for topic in benchmark.topics], memory_bytes)
+        self._session = Session([topic.query() for topic in benchmark.topics])
         self._arms: dict[frozenset[tuple[str, Value]], Arm] = {}
         self._seen: dict[str, Mapping[str, float]] = {}
 

@@ -63,7 +63,6 @@ class TuneSpec(Validated):
     fold_trials: Count | None = None  # trials in each fold; null: as many as `trials`
     seed: Seed = 13
     candidates: Count = 8  # maximum number of configurations that are timed at the end
-    memory_mb: Count = 512  # memory for intermediate results
     starts: tuple[str, ...] = ()  # additional starting points; each index that they need is built once
     space: Mapping[str, Any] = field(default_factory=dict)  # values to try, by key
 

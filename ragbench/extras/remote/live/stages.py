@@ -148,7 +148,7 @@ class LiveHttp(Live):
     """A search over HTTP. In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced.
 
     So are `{filter}` and `{filter.NAME}` by the filter of the query.
-    `token_variable` names the environment variable with a token, which is sent as `token_header`, after `token_prefix`.
+    `token_variable` names the environment variable with a token, which is sent as bearer token.
     """
 
     url: Address  # such as http://localhost:8080/search?q={query}&limit={depth}
@@ -160,9 +160,7 @@ class LiveHttp(Live):
         Mapping[str, str],
         Constraint(_without_secrets, "must hold no token or key: write env:NAME for an environment variable with it"),
     ] = field(default_factory=dict)
-    token_variable: Name | None = None  # environment variable with a token, if the server needs one
-    token_header: Name = "Authorization"
-    token_prefix: str = "Bearer "
+    token_variable: Name | None = None  # environment variable with a bearer token, if the server needs one
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,7 +184,7 @@ class LiveHttp(Live):
             key: secret(value.removeprefix("env:"), self.name) or "" if value.startswith("env:") else value
             for key, value in self.headers.items()
         }
-        sent = {} if token is None else {self.token_header: f"{self.token_prefix}{token}"}
+        sent = {} if token is None else {"Authorization": f"Bearer {token}"}
         return client.asking_http(self.method, self.url, self.body, {**headers, **sent}, self.timeout_s)
 
 

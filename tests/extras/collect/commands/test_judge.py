@@ -60,9 +60,7 @@ def test_judge_refuses_grades_of_other_collection(stranger, command, tmp_path: P
     assert not (tmp_path / "qrels").exists()
 
 
-@pytest.mark.parametrize(
-    "more", [[], ["data=builtin"], ["data=builtin_v2"], ["data=builtin_v21"], ["by its folder"], ["--into-builtin"]]
-)
+@pytest.mark.parametrize("more", [[], ["data=builtin"], ["data=builtin_v2"], ["data=builtin_v21"], ["by its folder"]])
 def test_judge_protects_builtin_judgments(more, tmp_path: Path, capsys) -> None:
     builtin = locations.builtin() / "qrels"
     files = sorted(builtin.rglob("*.qrels"))
@@ -71,5 +69,5 @@ def test_judge_protects_builtin_judgments(more, tmp_path: Path, capsys) -> None:
     if more == ["by its folder"]:
         more = ["data=native", f"data.corpus={locations.builtin() / 'corpus' / 'v2'}", f"data.qrels={builtin / 'v2'}"]
     assert cli.main(["judge", str(tmp_path / "pool.csv"), "--merge", *more]) == 2
-    assert "pass data=builtin --into-builtin" in capsys.readouterr().err
+    assert "the benchmark that comes with ragbench is not changed" in capsys.readouterr().err
     assert [path.read_bytes() for path in files] == before
