@@ -45,7 +45,9 @@ results.verdicts[["factor", "effect", "ci_low", "ci_high", "p", "wins", "ties", 
 # weight? A two-by-two factorial design estimates the interaction.
 
 # %%
-both = Experiment.ablate("+exp=baseline", *around, "design=factorial", "factors=[changelogs,p4]", "changelogs=on").run()
+both = Experiment.ablate(
+    "+exp=baseline", *around, "design=factorial", "factors=[changelogs,p4]", "changelogs=on"
+).run()
 both.verdicts[["kind", "factor", "other", "effect", "ci_low", "ci_high", "verdict"]].round(3)
 
 # %% [markdown]
