@@ -68,6 +68,139 @@ MUTATIONS = (
     Mutation("lib-keyword-whole", "conf/exp/librarian_hybrid.yaml", "unit: document", "unit: chunk"),
     Mutation("lib-split", "conf/exp/librarian_rerank.yaml", "as_typed: true", "as_typed: false"),
     Mutation("lib-dates", "ragbench/index/filters.py", "<= filters.modified_before", "< filters.modified_before"),
+    Mutation(
+        "p1-before-vectors",
+        "ragbench/search/stages/expand.py",
+        '    threshold: Cosine = 0.5\n    sources: tuple[str, ...] = ("dense",)',
+        '    threshold: Cosine = 0.5\n    sources: tuple[str, ...] = ("dense", "lexical")',
+    ),
+    Mutation(
+        "p3-navigational", "ragbench/search/stages/signals.py", "chapter|guide|tutorial|page", "chapter|guide|page"
+    ),
+    Mutation(
+        "p3-priority",
+        "ragbench/search/stages/classify.py",
+        "    if names_something_exact(text, seed=seed):",
+        "    if names_something_exact(text, seed=seed) and not names_a_location(text, seed=seed):",
+    ),
+    Mutation(
+        "p5-function-words",
+        "ragbench/search/stages/expand.py",
+        "function_words: bool = False",
+        "function_words: bool = True",
+    ),
+    Mutation("p6-model", "ragbench/search/stages/rerank.py", '"ms-marco-MiniLM-L-12-v2"', '"ms-marco-MiniLM-L-6-v2"'),
+    Mutation("p6-tail", "conf/exp/phase2.yaml", "tail: drop", "tail: keep"),
+    Mutation(
+        "p6-lazy",
+        "ragbench/search/stages/rerank.py",
+        "        if len(head) == 0:\n            return ranking\n        model = index.models.cross_encoder(self.models[0])\n",
+        "        model = index.models.cross_encoder(self.models[0])\n        if len(head) == 0:\n            return ranking\n",
+    ),
+    Mutation(
+        "p8-semantic",
+        "ragbench/search/stages/stage.py",
+        "close = similarity >= threshold",
+        "close = similarity > threshold",
+    ),
+    Mutation(
+        "p9-related-missing", "ragbench/index/chunks.py", 'for link in row if link["target"]]', "for link in row]"
+    ),
+    Mutation(
+        "p9-filters",
+        "ragbench/index/filters.py",
+        "self._modified >= filters.modified_after",
+        "self._modified > filters.modified_after",
+    ),
+    Mutation(
+        "p9-missing",
+        "ragbench/corpus/metadata.py",
+        "if isinstance(value, str) and separator is not None:",
+        "if separator is not None:",
+    ),
+    Mutation(
+        "p11-negative",
+        "ragbench/search/stages/redundancy.py",
+        "np.clip(index.dense.similarities(head.chunks), 0.0, 1.0)",
+        "np.clip(-index.dense.similarities(head.chunks), 0.0, 1.0)",
+    ),
+    Mutation(
+        "p6-scores",
+        "ragbench/search/stages/rerank.py",
+        "return order, 1.0 / (1.0 + np.exp(-np.clip(logits[order], -700, 700)))",
+        "return order, logits[order]",
+    ),
+    Mutation(
+        "sys-encoder-int8",
+        "ragbench/models/resolve.py",
+        'name: ModelName = "bge-small-en-v1.5"',
+        'name: ModelName = "all-MiniLM-L6-v2"',
+    ),
+    Mutation("p7-capitals", "ragbench/index/languages.py", 'r"(\\p{Lu}{2,}(?!\\p{Ll})|', 'r"('),
+    Mutation(
+        "v3-whole",
+        "ragbench/extras/systems/stages/guarantee.py",
+        "contexts={**state.contexts, **whole_notes}",
+        "contexts={**state.contexts, **{c: (c,) for c in whole_notes}}",
+    ),
+    Mutation("v3-recall-lengths", "ragbench/extras/systems/parts/scan.py", "in term) else 3)", "in term) else 2)"),
+    Mutation(
+        "v3-graph",
+        "ragbench/extras/systems/stages/adjust.py",
+        "max_candidates: Count = 20",
+        "max_candidates: Count = 30",
+    ),
+    Mutation("v3-search-limit", "ragbench/extras/systems/stages/lexical_v3.py", "3 * n", "2 * n"),
+    Mutation(
+        "p13-ids",
+        "ragbench/index/chunking.py",
+        "str(len(children)), part, parent=parent.chunk_id",
+        "f'c{len(children)}', part, parent=parent.chunk_id",
+    ),
+    Mutation("lib-keyword-score", "ragbench/extras/systems/stages/librarian.py", "cap: Count = 5", "cap: Count = 6"),
+    Mutation(
+        "lib-one-character",
+        "ragbench/extras/systems/stages/librarian.py",
+        "for word in words if len(word) >= self.min_length)",
+        "for word in words)",
+    ),
+    Mutation(
+        "lib-contains", "ragbench/extras/systems/stages/librarian.py", "relevance >= self.threshold", "relevance >= 0"
+    ),
+    Mutation(
+        "lib-hybrid",
+        "ragbench/extras/systems/stages/librarian.py",
+        "return scores / max(1.0, float(scores.max(initial=0.0)))",
+        "return scores",
+    ),
+    Mutation(
+        "lib-headings",
+        "ragbench/extras/systems/librarian_chunking.py",
+        "_HEADING_LEVELS = (2, 3)",
+        "_HEADING_LEVELS = (2,)",
+    ),
+    Mutation(
+        "lib-any-tag",
+        "ragbench/index/filters.py",
+        "not lineage.isdisjoint(filters.tags)",
+        "lineage.issuperset(filters.tags)",
+    ),
+    Mutation(
+        "lib-filters",
+        "ragbench/index/filters.py",
+        '("category", "doc_type", "product", "component"):',
+        '("category", "doc_type", "product"):',
+    ),
+    Mutation(
+        "lib-config",
+        "ragbench/extras/systems/librarian_export.py",
+        'candidates = int(read.value(RerankByKeywords, "depth", 50))',
+        "candidates = 50",
+    ),
+    Mutation("p10-absolute", "ragbench/search/stages/calibrate.py", "lists: Natural = 2 ", "lists: Natural = 0 "),
+    Mutation("rrf-example", "ragbench/search/stages/recency.py", "((7.0, 1.2)", "((7.0, 1.1)"),
+    Mutation("lucene", "ragbench/index/lexical.py", "k1: Weight = 0.9", "k1: Weight = 1.2"),
+    Mutation("lib-doc-type", "ragbench/index/doc_type.py", "_TABLES = 0.3", "_TABLES = 0.7"),
     Mutation("lib-snippet", "ragbench/search/engine/snippet.py", "LENGTH = 200", "LENGTH = 300"),
 )
 

@@ -20,6 +20,14 @@ def test_phase_searches_metadata_with_the_weights_of_the_seed() -> None:
     assert {name: fields[name] for name in METADATA} == METADATA
 
 
+@pytest.mark.parametrize(
+    ("preset", "name"),
+    [("phase1", "bge-small-en-v1.5"), ("ragdocs_full", "bge-small-en-v1.5"), ("librarian_hybrid", "all-MiniLM-L6-v2")],
+)
+def test_encoder_is_that_of_the_seed(preset: str, name: str) -> None:
+    assert composition.compose([f"+exp={preset}"]).index.encoder.name == name  # 000 2.1, 004
+
+
 @pytest.mark.parametrize("preset", ["phase3", "ragdocs_full"])
 def test_fusion_weighs_each_retriever_alike(preset: str) -> None:
     weights = stage(preset, "fuse").weights  # 000 P7, 001

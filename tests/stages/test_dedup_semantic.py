@@ -37,6 +37,12 @@ def test_drop_paraphrases_by_threshold(state, index, threshold: float, left: lis
     assert after.clusters_merged == 4 - len(left)
 
 
+def test_drop_paraphrases_at_the_threshold_itself(state, handmade, page) -> None:
+    index = handmade([page("a", ("x", "y"))], [(1.0, 0.0), (0.5, 0.75**0.5)])  # a cosine of 0.5, exactly
+    left = [DropParaphrases(t)([state(fused=HITS[:2])], index)[0].fused.chunks.tolist() for t in (0.5, 0.501)]
+    assert left == [[0], [0, 1]]
+
+
 def test_drop_paraphrases_keeps_the_ranking(state, index) -> None:
     (after,) = DropParaphrases()([state(fused=[(3, 0.9), (0, 0.8), (2, 0.7), (1, 0.6)])], index)
     assert after.fused.chunks.tolist() == [3, 0]
