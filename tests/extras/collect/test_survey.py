@@ -47,6 +47,18 @@ def test_init_counts_documents_chunks_and_language(init) -> None:
     assert "no queries given: ragbench will generate synthetic queries from your notes" in out
 
 
+def test_init_without_derivable_queries_asks_for_a_file(init, notes: Path) -> None:
+    """The next command is one that works."""
+    shutil.rmtree(notes)
+    notes.mkdir()
+    for name in ("one", "two", "three", "four"):
+        (notes / f"{name}.md").write_text(f"# {name}\n\nOne two three four.\n")
+    code, out, err = init()
+    assert code == 0 and "warning" not in err
+    assert "no queries can be derived from 'notes'" in out
+    assert out.splitlines()[-1] == "next: ragbench init notes --queries FILE --replace"
+
+
 def test_init_keeps_what_an_earlier_file_excludes(init, notes: Path) -> None:
     init()
     written = Path(project.FILE).read_text()

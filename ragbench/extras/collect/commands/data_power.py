@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
             detectable = minimum_detectable_effect(sd, len(difference)) if sd > 0 else float("nan")
             effect = abs(float(difference.mean()))
             needed = math.ceil(len(difference) * (detectable / effect) ** 2) if effect and sd > 0 else None
-            rows.append((split, arm, second, len(difference), sd, detectable))
+            rows.append((split, second, arm, len(difference), sd, detectable))
             queries.append(needed)
     table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
     table["queries for the effect"] = pd.Series(queries, dtype=object)

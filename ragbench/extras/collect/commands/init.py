@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, files
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.base.formatting import counted
 from ragbench.boundary.permissions import trust
 
@@ -99,15 +100,20 @@ def main(arguments: argparse.Namespace) -> int:
     written.write()
     can_run = opened.is_judged and (has_queries or arguments.live is None)
     with trust():  # in what this command has just written
-        expected = _expected(arguments) if can_run else ""
+        expected, obstacle = _expected(arguments) if can_run else ("", "")
     if arguments.json:
         named = {name: list(overrides) for name, overrides in arms.items()}
-        console.print_json({"file": str(file), **values, "found": findings, "arms": named, "expected": expected})
+        about = {"found": findings, "arms": named, "expected": expected or obstacle}
+        console.print_json({"file": str(file), **values, **about})
         return 0
     print(f"wrote {file}")
     if expected:
         print(f"ragbench run: {expected}")
-    if can_run:
+    if obstacle:
+        print(obstacle)
+    if obstacle and derived:
+        console.next_command(f"init {shlex.quote(str(arguments.folder))} --queries FILE --replace")
+    elif can_run and not obstacle:
         console.next_command("run" if arguments.live is None else "run --trust")
     elif not opened.is_judged:
         print("no query has an answer yet: run without judgments, then judge the results that ragbench data pool lists")
@@ -141,8 +147,8 @@ def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool)
     return queries
 
 
-def _expected(arguments: argparse.Namespace) -> str:
-    """How long a run of the written project embeds, in words; empty where nothing is to be embedded or it fails."""
+def _expected(arguments: argparse.Namespace) -> tuple[str, str]:
+    """How long a run of the written project embeds, in words, and why it cannot begin; each may be empty."""
     from ragbench.config import composition
     from ragbench.experiment.estimate import estimate, missing_passages
     from ragbench.experiment.plan import surveyed
@@ -152,14 +158,16 @@ def _expected(arguments: argparse.Namespace) -> str:
         with console.progress(arguments.quiet or arguments.json):
             settings = composition.standard_arms([])
             if not settings:
-                return ""
+                return "", ""
             experiment = Experiment(tuple(settings))
             plan = surveyed(experiment.settings_to_measure, experiment.benchmark, experiment.command)
             expected = estimate(missing_passages(plan))
-            return expected.sentence if expected.chunks else ""
+            return expected.sentence if expected.chunks else "", ""
+    except BenchmarkError as error:
+        return "", str(error)
     except RagbenchError as error:
         _LOG.warning(f"the run time cannot be estimated: {error}")
-        return ""
+        return "", ""
 
 
 def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:

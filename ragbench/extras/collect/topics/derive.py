@@ -70,7 +70,8 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
             or "nothing reads like one"
         )
         unused = [kind for kind in EVERY if kind not in spec.kinds]
-        add = f", or add {', '.join(unused)} to topics.kinds" if unused else ""
+        others = {each.kind for each in _usable(list(candidates(documents, unused)), documents, spec, Counter())}
+        add = f", or add {', '.join(kind for kind in unused if kind in others)} to topics.kinds" if others else ""
         raise BenchmarkError(f"no queries can be derived from '{name}' ({reasons}): write queries{add}")
     topics = {f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}": candidate for candidate in chosen}
     sections = {qid: {candidate.target: 1} for qid, candidate in topics.items() if candidate.target != candidate.docno}

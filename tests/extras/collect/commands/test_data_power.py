@@ -34,5 +34,6 @@ def test_data_power_counts_queries_for_the_effect_found(
     values = {"one": [0.1, 0.5, 0.9, 0.3], "other": [0.2, 0.5, 0.7, 0.6]}
     assert main(["data", "power", str(write_results(tmp_path / "run", values)), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
+    assert (row["arm"], row["other"]) == ("other", "one")  # as everywhere: a later arm against the first
     effect = 0.05  # the mean of 0.1, 0, -0.2 and 0.3
     assert row["queries for the effect"] == math.ceil(4 * (row["detectable nDCG@10"] / effect) ** 2)
