@@ -91,12 +91,7 @@ MUTATIONS = (
     ),
     Mutation("p6-model", "ragbench/search/stages/rerank.py", '"ms-marco-MiniLM-L-12-v2"', '"ms-marco-MiniLM-L-6-v2"'),
     Mutation("p6-tail", "conf/exp/phase2.yaml", "tail: drop", "tail: keep"),
-    Mutation(
-        "p6-lazy",
-        "ragbench/search/stages/rerank.py",
-        "        if len(head) == 0:\n            return ranking\n        model = index.models.cross_encoder(self.models[0])\n",
-        "        model = index.models.cross_encoder(self.models[0])\n        if len(head) == 0:\n            return ranking\n",
-    ),
+    Mutation("p6-lazy", "ragbench/search/stages/rerank.py", "if len(head) == 0:", "if False:"),
     Mutation(
         "p8-semantic",
         "ragbench/search/stages/stage.py",

@@ -19,6 +19,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def too_few(number: int, noun: str) -> str:
+    """`1 query is too few`, `8 queries are too few`."""
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} too few"
+
+
 def probability(share: float) -> str:
     """`0.87`; `> 0.99` above that, because no prediction is certain."""
     return f"{share:.2f}" if share < 0.995 else "> 0.99"

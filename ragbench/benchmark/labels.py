@@ -36,7 +36,8 @@ class LabelHealth:
     def sentence(self) -> str:
         """The counts in words: `label health: 84 of 90 judgments stand, 3 moved, 2 are doubtful, 1 is gone`."""
         if self.is_sound:
-            return f"label health: all {counted(self.judgments, 'judgment')} stand"
+            only = self.judgments == 1
+            return f"label health: {'the only judgment stands' if only else f'all {self.judgments:,} judgments stand'}"
         others = [f"{self.moved} moved"] if self.moved else []
         states = ((self.rewritten, "rewritten"), (self.doubtful, "doubtful"), (self.gone, "gone"))
         others += [f"{n} {_be(n)} {word}" for n, word in states if n]

@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.evidence import best_arm
     from ragbench.evidence.policy import Policy
     from ragbench.evidence.table import table
-    from ragbench.report import tables
+    from ragbench.report import screen, tables
     from ragbench.results import compare, measured_data
     from ragbench.workbench.runs import named_runs, split_words
 
@@ -71,6 +71,9 @@ def main(arguments: argparse.Namespace) -> int:
         print(console.markdown(tables.compact(frame)))
     elif arguments.format == "latex":
         print(console.latex(tables.compact(frame)))
+    elif gathered.run is not None and _is_as_measured(arguments, gathered):
+        screen.show(gathered.run, more=False)
+        tables.show_details(gathered.run, frame)
     else:
         base = arguments.baseline or next(iter(gathered.arms.selected or gathered.arms.arms))
         policy = gathered.arms.policy
@@ -81,6 +84,12 @@ def main(arguments: argparse.Namespace) -> int:
         if exploratory:
             print(exploratory)
     return 0
+
+
+def _is_as_measured(arguments: argparse.Namespace, gathered: GatheredArms) -> bool:
+    """Whether all arms of one run are compared as the run compared them, whose screen is then the answer."""
+    asked = (arguments.baseline, arguments.measure, arguments.split)
+    return not any(asked) and set(gathered.arms.selected or gathered.arms.arms) == set(gathered.arms.arms)
 
 
 def _recorded(gathered: GatheredArms) -> tuple[GatheredArms, str]:

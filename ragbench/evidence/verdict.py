@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import minimums
-from ragbench.base.formatting import counted, with_interval
+from ragbench.base.formatting import counted, too_few, with_interval
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 
@@ -106,7 +106,7 @@ class LevelComparison:
         change = with_interval(comparison.difference, comparison.ci_low, comparison.ci_high)
         numbers = f"{self.name}s {change}, {_p_text(comparison)}"
         if comparison.n < minimums.FOR_CI:
-            return f"{self.name}s {comparison.difference:+.3f}: {counted(comparison.n, 'query')} are too few to test"
+            return f"{self.name}s {comparison.difference:+.3f}: {too_few(comparison.n, 'query')} to test"
         if self.needs_judgments:
             return (
                 f"{numbers}: inconclusive, because the effect is {self.useful:+.3f} if unjudged results are imputed at "

@@ -15,7 +15,9 @@ from ragbench.base import registry
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import PRIMARY
+from ragbench.evidence.cost import NET
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.results import verdicts
 from ragbench.results.store import arm_folder
 
 if TYPE_CHECKING:
@@ -146,12 +148,13 @@ def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) ->
     ]
     quality = sorted(measured.quality.items(), key=lambda item: item[0] != PRIMARY)
     lines.append(", ".join(f"{name} {value:.4f}" for name, value in quality) + ".")
-    latency = measured.latency
+    latency, net = measured.latency, verdicts.net_p95_ms(measured.results).get(measured.name)
+    busy = "" if net is None else f" (p95 {net:.1f} ms with the {NET}, because the machine was busy)"
     lines.append(
         "Latency was not measured."
         if latency is None
         else "Latency of a query: "
         + ", ".join(f"{name} {latency[name]:.1f} ms" for name in ("p50", "p95", "p99"))
-        + "."
+        + f"{busy}."
     )
     return [*lines, evidence.sentence]

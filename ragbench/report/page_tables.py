@@ -16,10 +16,11 @@ from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, LEAKS, PASSAGE, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS, recall_within
 from ragbench.evidence import best_arm
+from ragbench.evidence.cost import NET
 from ragbench.report import evidence
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.results.measurements import ARMS
-from ragbench.results.verdicts import read_best_arm
+from ragbench.results.verdicts import net_p95_ms, read_best_arm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +175,7 @@ def arms(results: Measurements) -> Table:
     recalls = (str(name) for name in passages.columns if name == TOKENS or str(name).startswith("Recall@"))
     context = [name for name in recalls if name != measure]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
-    timed, memory = len(results.latency) > 0, results.peak_memory_mb
+    timed, memory, net = len(results.latency) > 0, results.peak_memory_mb, net_p95_ms(results)
 
     def of(frame: pd.DataFrame, name: str, digits: int = 3) -> Callable[[str], Cell]:
         return lambda arm: Cell(plain(_at(frame, arm, name), digits))
@@ -189,6 +190,7 @@ def arms(results: Measurements) -> Table:
         PageColumn(f"{measure}, passages", ARMS["passages"].note, of(passages, measure), len(passages) > 0),
         PageColumn(*ARMS["p50"].head, of(total, "p50", 1), timed),
         PageColumn(*ARMS["p95"].head, p95, timed),
+        PageColumn("net p95 ms", NET, lambda arm: Cell(plain(net.get(arm, math.nan), 1)), bool(net)),
         *(PageColumn(name, _MEANING.get(name, ""), of(means, name)) for name in others),
         *(
             PageColumn(

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums
 from ragbench.base.console import SCREEN
-from ragbench.base.formatting import counted, probability, with_interval
+from ragbench.base.formatting import counted, probability, too_few, with_interval
 from ragbench.config.names import label
-from ragbench.evaluation.intervals import p95_of
-from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import DOCUMENT, LEAKS, PASSAGE, has_enough_judgments
 from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms, t_statistic
@@ -39,8 +37,8 @@ _BIAS = (
 )
 
 
-def show(results: Measurements) -> None:
-    """Print the screen."""
+def show(results: Measurements, more: bool = True) -> None:
+    """Print the screen; `more`: with the line that says where the details are."""
     import sys
 
     from rich.console import Console
@@ -50,7 +48,7 @@ def show(results: Measurements) -> None:
     if not lines:
         console.print(table(results))
     bias = _wrapped(_BIAS) if results.preliminary else []
-    for line in [*(lines or _below(results)), *bias]:
+    for line in [*(lines or _below(results, more)), *bias]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -127,12 +125,8 @@ def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     """The p95 of both arms with the interval of its change, and how it was measured; or why it is unknown."""
     if row["latency_ms"] != row["latency_ms"] or row["latency_low"] != row["latency_low"]:
         return f"{LATENCY[row['cost']]}: {_why_unknown(row, busy)}"
-    net = NET in str(row["reason"])
-    p95 = [results.p95_ms(arm) or 0.0 for arm in results.arms]
-    if net:
-        samples = results.arm_tables(arms.LATENCY, ("arm", "qid", "total"), others=True)
-        by_arm = dict(list((samples["total"] - samples[WAITED]).groupby(samples["arm"])))
-        p95 = [p95_of(by_arm[arm].to_numpy()) for arm in results.arms]
+    net = verdicts.net_p95_ms(results)
+    p95 = [net.get(arm) or results.p95_ms(arm) or 0.0 for arm in results.arms]
     low, high = (f"{row[f'latency_{end}']:+.0f}" for end in ("low", "high"))
     how = f"{NET}, because the machine was busy" if net else "wall-clock time" + ", on a busy machine" * busy
     return f"p95 {p95[0]:.0f} -> {p95[1]:.0f} ms: {row['latency_ms']:+.0f} ms [{low}, {high}], 95% CI; {how}"
@@ -172,9 +166,10 @@ def table(results: Measurements) -> Table:
     heads = [*(f"{level}s" for level in levels), "p95", "verdict by quality" if alone else "verdict"]
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
     rows: dict[str, list[str]] = {}
+    net = verdicts.net_p95_ms(results)
     if by_arm:
         for arm in results.arms:
-            row, p95 = judged.get(arm), results.p95_ms(arm)
+            row, p95 = judged.get(arm), net.get(arm) or results.p95_ms(arm)
             cells = [_mean(results, arm, level, row) for level in levels]
             rows[arm] = [*cells, "" if p95 is None else f"{p95:.0f} ms", str(row["verdict"]) if row else ""]
     else:
@@ -199,7 +194,7 @@ def _title(results: Measurements) -> str:
     return f"{results.primary} on {record['benchmark']['name']} ({shown}){part}"
 
 
-def _below(results: Measurements) -> list[str]:
+def _below(results: Measurements, more: bool = True) -> list[str]:
     """The lines below the table: what the brackets mean, test-set use, reasons against arms."""
     frame = evidence.effects(results)
     if not results.judged:
@@ -214,8 +209,8 @@ def _below(results: Measurements) -> list[str]:
     if label := results.exploratory:
         lines.append(label)
     lines += [*leak_lines(results), *label_lines(results)]
-    more = ["Details by query type and stage: open the report or run ragbench compare"] if len(frame) else []
-    return [*lines, *_recalls(results), *_reasons(results), *expected_lines(results), *more]
+    details = ["Details by query type: open the report or run ragbench compare"] if more and len(frame) else []
+    return [*lines, *_recalls(results), *_reasons(results), *expected_lines(results), *details]
 
 
 def label_lines(results: Measurements) -> list[str]:
@@ -306,16 +301,16 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
         return "latency judged without the time spent waiting for a CPU: the machine was busy"
     if row["verdict"] not in ("inconclusive", "reject"):
         return ""
-    queries = counted(int(row["n"]), "query")
+    queries = too_few(int(row["n"]), "query")
     if row["quality"] == "worse":
         return "significantly worse"
     if row["cost"] == "over":
         return f"latency over the budget of +{row['budget_ms']:g} ms"
     if row["quality"] == "open" and row["ties"] == row["n"]:
-        return f"no query changed, but {queries} are too few to call the configurations equivalent"
+        return f"no query changed, but {queries} to call the configurations equivalent"
     if row["quality"] == "open":
         unproven = str(row["reason"]).partition(UNPROVEN)[2].partition(". ")[0].removesuffix(".")
-        return unproven or f"not significant; {queries} are too few to detect an effect this small"
+        return unproven or f"not significant; {queries} to detect an effect this small"
     quality = "significantly better" if row["quality"] == "better" else str(row["quality"])
     return f"{quality}; latency unknown: {_why_unknown(row, busy)}"
 

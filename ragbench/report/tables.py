@@ -91,8 +91,14 @@ def by_type(results: Measurements) -> pd.DataFrame:
 
 
 def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
-    """Print the verdicts of a run with their reasons, the best arm, and effects by type and area."""
-    print_verdicts(frame, results.title_with_origin(f"Effect on {results.primary}"))
+    """Print the verdicts of a run, and their details."""
+    print_table(compact(frame), results.title_with_origin(f"Effect on {results.primary}"))
+    show_details(results, frame)
+
+
+def show_details(results: Measurements, frame: pd.DataFrame) -> None:
+    """Print the reasons of the verdicts of a run, the best arm, and effects by type and area."""
+    print_reasons(frame)
     print_best_arm(verdicts.read_best_arm(results))
     for of in ("type", "area"):
         if len(frame := _effects_by(results, of)) > 1:
@@ -102,6 +108,11 @@ def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
 def print_verdicts(frame: pd.DataFrame, title: str) -> None:
     """Print a table of verdicts, and the reasons below it."""
     print_table(compact(frame), title)
+    print_reasons(frame)
+
+
+def print_reasons(frame: pd.DataFrame) -> None:
+    """Print the reason of each verdict."""
     for row in evidence.rows(frame):
         if row["reason"]:
             print_text(f"{row['factor']}: {verdicts.labelled(row)}. {row['reason']}")
@@ -148,7 +159,7 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
         verdict=[verdicts.labelled(row) for row in rows],
     )
     table["added p95"] = [
-        "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows
+        "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms" for row in rows
     ]
     shown_columns = ["change", "documents", "passages", _RECALL, "added p95", "quality", "latency", "verdict"]
     return columns(table, [name for name in shown_columns if name not in ("passages", _RECALL) or any(table[name])])

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import registry
 from ragbench.base.files import write_text
 from ragbench.base.formatting import counted, probability, with_interval
+from ragbench.evaluation.intervals import p95_of
+from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import best_arm, table
-from ragbench.evidence.arms import Arms, JudgedContrast
+from ragbench.evidence.arms import LATENCY, Arms, JudgedContrast
+from ragbench.evidence.cost import NET
 from ragbench.results.measurements import BEST_ARM, VERDICTS, Measurements
 
 if TYPE_CHECKING:
@@ -46,6 +49,15 @@ def read(results: Measurements) -> pd.DataFrame:
 def read_best_arm(results: Measurements) -> pd.DataFrame:
     """How likely each of several arms is the best, with the columns of `ragbench.evidence.best_arm`; possibly empty."""
     return best_arm.COLUMNS.read(results.folder / BEST_ARM)
+
+
+def net_p95_ms(results: Measurements) -> Mapping[str, float]:
+    """By arm, p95 without the time spent waiting for a CPU, where the verdicts compare such times; else empty."""
+    if not any(NET in str(reason) for reason in read(results)["reason"]):
+        return {}
+    samples = results.arm_tables(LATENCY, ("arm", "qid", "total"), others=True)
+    net = samples["total"] - samples[WAITED]
+    return {str(arm): p95_of(times.dropna().to_numpy()) for arm, times in net.groupby(samples["arm"])}
 
 
 def labelled(row: Mapping[Any, Any]) -> str:

@@ -63,7 +63,7 @@ _EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_ef
 _EFFECTS |= {key: key for key in ("recall_effect", "recall_ci_low", "recall_ci_high")}
 """Columns of the verdicts, and the metric that each is."""
 _QUALITY = ("ndcg_at_10", "ndcg_at_5", "passage_ndcg_at_10", "mrr", "recall_at_10", "recall_at_100", "precision_at_5")
-_TIMES = ("p50_ms", "p95_ms")
+_TIMES = ("p50_ms", "p95_ms", "net_p95_ms")
 
 _HEADLINE = (
     *_QUALITY,
@@ -274,7 +274,7 @@ def summarise(measurements: Measurements) -> RunSummary:
         rest = {f"{_REST}/{name}": value for name, value in every.items() if name not in first}
         arms[arm] = ArmSummary(parameters[arm], _verdict_tags(judged, arm), first, {**first, **rest})
     table = _table(arms, judged)
-    columns = (primary, "passage_ndcg_at_10", "p95_ms", *_HEADLINE[-5:])
+    columns = (primary, "passage_ndcg_at_10", *_TIMES[1:], *_HEADLINE[-5:])
     side_by_side = {
         f"{column}/{_safe(arm)}": summary.headline[column]
         for arm, summary in arms.items()
@@ -297,7 +297,7 @@ def _name(measurements: Measurements) -> str:
 def _note(table: pd.DataFrame, judged: pd.DataFrame, title: str) -> str:
     """The arms and the verdicts as markdown tables, followed by as many reasons as fit into the tag."""
     formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
-    arms = console.markdown(table, dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
+    arms = console.markdown(table, dict.fromkeys(_HEADLINE, ".3f") | dict.fromkeys(_TIMES, ".1f"))
     if judged.empty:
         return arms[:_MAX_TAG]
     printed = console.columns(judged, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
@@ -354,6 +354,8 @@ def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict
     for row in measurements.latency[measurements.latency["arm"] == arm].to_dict(orient="records"):
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
+    if (net := verdicts.net_p95_ms(measurements).get(arm)) is not None:
+        named["net_p95_ms"] = net
     if arm in (index_bytes := measurements.record.get("index_bytes", {})):
         named["index_bytes"] = float(index_bytes[arm])
     if arm in measurements.peak_memory_mb:

@@ -143,8 +143,8 @@ class Results(Measurements):
         if not (faster := self._faster):
             if not self._open or self.config(self.arms[0]).get("live"):
                 return ""
-            ways = "more queries, another measure (primary=) or the queries that lose (ragbench diagnose)"
-            return f"undecided: {ways} can tell\nto keep {self.arms[0]}: ragbench {self._export(self.arms[0])}"
+            ways = "add queries, decide by another measure (primary=), or read the losing queries (ragbench diagnose)"
+            return f"undecided: {ways}\nto keep {self.arms[0]}: ragbench {self._export(self.arms[0])}"
         means, base = self._means, self.arms[0]
         scores = f"{means[faster]:.3f} against {means[base]:.3f}"
         times = f"{self.p95_ms(faster) or 0.0:.0f} against {self.p95_ms(base) or 0.0:.0f} ms"

@@ -12,11 +12,13 @@ from rich.console import Console
 
 from ragbench.base import console
 from ragbench.base.formatting import probability
+from ragbench.commands import cli
 from ragbench.evidence import t_statistic
-from ragbench.report import screen
+from ragbench.report import page_tables, screen
 from ragbench.results import measurements, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.results.verdicts import Prediction
+from ragbench.tracking.write import summarise
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
 LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"
@@ -179,12 +181,39 @@ def test_screen_two_arms_on_a_busy_machine_say_how_latency_was_measured(
         frame.assign(total=frame["total"] + waited, waited=waited).to_parquet(file)
     state = {"seconds": 9, "load": 9, "others": 2.0, "steal": 0.0, "switches": 300, "processors": 2, "busy": "busy"}
     busy = {"busy": "other programs kept 2.0 of 2 CPUs busy", "before": state, "timing": state}
-    results = Measurements(folder, {**results.record, "machine": busy}, results.per_query, results.latency)
+    record = {**results.record, "machine": busy, "index_bytes": {"base": 1, "new": 1}}
+    results = Measurements(folder, record, results.per_query, results.latency)
     verdicts.against_first(results)
     message = rows(results, capsys)
     assert message["latency"].startswith("p95 20 -> 28 ms: +8 ms [")
     assert message["latency"].endswith("time waiting for a CPU subtracted, because the machine was busy")
     assert message["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
+    # the same times in the table of the screen, in MLflow and in an exported file
+    net = verdicts.net_p95_ms(results)
+    assert [f"{net[arm]:.0f} ms" for arm in ("base", "new")] == re.findall(r"\d+ ms", printed(results, 80))
+    assert summarise(results).arms["new"].headline["net_p95_ms"] == net["new"]
+    means = page_tables.arms(results)
+    heads = [heading for heading, _ in means.columns]
+    assert means.rows[1][heads.index("net p95 ms")].text == f"{net['new']:.1f}"
+
+
+def test_compare_prints_the_screen_of_its_run(
+    write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One table of a run, in one rounding, whichever command prints it."""
+    monkeypatch.chdir(tmp_path)
+    folder = write_results(
+        tmp_path / "results" / "runs" / "one", {"base": LOW, "new": HIGH}, {"base": 20.0, "new": 28.4}
+    )
+    results = measurements.load(folder)
+    screen.show(results, more=False)
+    shown = capsys.readouterr().out
+    assert cli.main(["compare", str(folder)]) == 0
+    again = capsys.readouterr().out
+    assert again.startswith(shown) and "new: adopt. " in again.removeprefix(shown)
+    assert cli.main(["compare", str(folder), "--baseline", "new"]) == 0
+    other = capsys.readouterr().out
+    assert "Change in nDCG@10 from new" in other and " ms " in other and not re.search(r"\d\.\d ms", other)
 
 
 def test_screen_shows_a_prediction_in_one_line(

@@ -204,7 +204,7 @@ def test_given_benchmark_next_is_the_faster_arm_that_scores_no_less(write_result
     )
     run = Results.load(write_results(tmp_path / "even", {"base": values, "other": near}, {"base": 35.0, "other": 36.0}))
     assert run.next_command == "data power"
-    assert run.next_reason.startswith("undecided: more queries, another measure (primary=)")
+    assert run.next_reason.startswith("undecided: add queries, decide by another measure (primary=)")
     assert run.next_reason.endswith("to keep base: ragbench export @1/base --out bundle")
 
 
