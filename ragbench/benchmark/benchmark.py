@@ -140,12 +140,12 @@ class Benchmark:
 
     @property
     def source(self) -> Mapping[str, Any] | None:
-        """What it was read from; None if it was built in memory, or one of its parts replaced since."""
+        """Its source; None if it was built in memory, or one of its parts replaced since."""
         return self._source_of(len(self._parts))
 
     @property
     def documents_source(self) -> Mapping[str, Any] | None:
-        """What its documents were read from; None if they were built in memory, or replaced since."""
+        """The source of its documents; None if they were built in memory, or replaced since."""
         return self._source_of(1)
 
     def _source_of(self, parts: int) -> Mapping[str, Any] | None:
@@ -175,7 +175,7 @@ class Benchmark:
         return tuple(sorted({topic.split for topic in self.topics}))
 
     def select(self, split: str = "all") -> tuple[Topic, ...]:
-        """The topics of a split, or of all of them."""
+        """The topics of one split, or all topics."""
         chosen = tuple(topic for topic in self.topics if split in ("all", topic.split))
         if not chosen:
             raise BenchmarkError(

@@ -13,7 +13,7 @@ from ragbench.base import console
 _LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-another system, or a search in an engine; --format lists what is installed.
+another system, or a search in an engine; --format lists the installed formats.
 
 The file and the output of this command list settings that the format cannot express. ragbench measures the translated
 configuration on the queries of the run. If it loses more than --max-loss, or is not significantly better than the

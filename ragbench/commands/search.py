@@ -13,7 +13,7 @@ from ragbench.base.errors import ConfigError
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
 
-DESCRIPTION = "Search the collection with a pipeline. --explain shows what every stage did with each hit."
+DESCRIPTION = "Search the collection with a pipeline. --explain shows the effect of each stage on each hit."
 EXAMPLES = """examples:
   ragbench search "how do I rotate an api key"
   ragbench search "STR-2031" exp=phase3 --explain

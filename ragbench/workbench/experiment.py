@@ -108,7 +108,7 @@ class Experiment:
 
     @classmethod
     def sweep(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
-        """Return every combination of comma-separated values, or of the values in lists, as `ragbench run -m`.
+        """Return every combination of comma-separated values, or values in lists, as `ragbench run -m`.
 
         Args:
             *overrides: Overrides such as `"p6=on,off"`.
@@ -318,7 +318,7 @@ class Experiment:
         return Results.of(measured, part)
 
     def remeasure_latency(self, folder: Path, show: Callable[[Results], None] | None = None) -> Results:
-        """The results of a finished run of these arms with latency re-measured: a run of its own."""
+        """The results of a finished run with latency re-measured, as a separate run."""
         from ragbench.experiment.run import remeasure_latency
 
         timed = remeasure_latency(measurements.load(folder), lambda measured: self._conclude(measured, show))

@@ -137,7 +137,7 @@ class Results(Measurements):
 
     @property
     def next_reason(self) -> str:
-        """Lines on why `next_command` is recommended, where no verdict says it; empty otherwise."""
+        """Lines on why `next_command` is recommended, where no verdict explains it; empty otherwise."""
         if len(self.arms) == 1 or not self.judged or (self.verdicts["quality"] == "better").any():
             return ""
         if not (faster := self._faster):
@@ -206,7 +206,7 @@ class Results(Measurements):
 
     @property
     def polluters(self) -> pd.DataFrame:
-        """Shares of each folder and document type in the contexts of every arm, first those that pollute most."""
+        """Shares of each folder and document type in every arm's contexts, the most polluting first."""
         return contexts.polluters(evidence.contexts(self))
 
     @property
@@ -241,7 +241,7 @@ class Results(Measurements):
         return frame.assign(**{f"{p}_ms": frame["arm"].map(total[p]) for p in ("p50", "p95")}) if len(total) else frame
 
     def report(self) -> Path:
-        """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are said."""
+        """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are logged."""
         from ragbench.report import html
 
         return html.write(self)
@@ -285,7 +285,7 @@ class Results(Measurements):
             )
 
     def time(self) -> Results:
-        """Measure the latency of these arms in a run of its own, with the quality that this run measured.
+        """Measure the latency of these arms in a separate run, with the quality that this run measured.
 
         Returns:
             The results of the new run.
@@ -336,7 +336,7 @@ class Results(Measurements):
         return tables.to_latex(self.verdicts)
 
     def plot(self) -> go.Figure:
-        """The figure that says most: effects by verdict, or where one arm alone lost what is relevant."""
+        """The most informative figure: effects by verdict, or where one arm alone lost relevant documents."""
         return self.plot_effects() if len(self.verdicts) else self.plot_losses()
 
     def _repr_html_(self) -> str:

@@ -19,9 +19,7 @@ then: ragbench judge pool.csv
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Runs, depth and where to write."""
     console.add_runs(parser, "*")
-    parser.add_argument(
-        "--depth", metavar="N", type=int, default=20, help="number of results of each query and arm (default 20)"
-    )
+    parser.add_argument("--depth", metavar="N", type=int, default=20, help="results per query and arm (default 20)")
     parser.add_argument("--out", default="pool.csv", metavar="FILE", help="output file (default pool.csv)")
     parser.add_argument("--replace", action="store_true", help="overwrite an existing file and its grades")
     parser.add_argument("--by-topic", action="store_true", help="group the pairs by query")

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since",
         default="",
         metavar="COMMIT",
-        help="commit of the documents that were judged (default: when the file of judgments was last committed)",
+        help="commit whose documents were judged (default: the last commit that changed the judgments)",
     )
     parser.add_argument("--before", metavar="FOLDER", help="folder with the documents that were judged, without git")
     parser.add_argument("--golden", metavar="FILE", help="repair this golden file of ragbench gate instead")

@@ -34,9 +34,7 @@ _STAGE = "calibration"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to fit, where to keep it, overrides and output options."""
-    parser.add_argument(
-        "--depth", type=int, default=20, metavar="N", help="number of results of each query to train on (default 20)"
-    )
+    parser.add_argument("--depth", type=int, default=20, metavar="N", help="results per query to train on (default 20)")
     parser.add_argument(
         "--threshold", metavar="X", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)"
     )
