@@ -168,7 +168,8 @@ def require_gain(verdict: Evidence, force: bool, advice: Prediction | None = Non
             f"this configuration is {verdict.reason}, and no gain is predicted with probability {SURE:g} "
             f"({advice.sentence}): judge more queries, or add --force"
         )
+    predicted = "--accept-predicted if other collections predict a gain, or " if verdict.gain == "inconclusive" else ""
     raise ConfigError(
-        f"the verdict on this configuration is {verdict.gain} ({verdict.reason}): "
-        "add --force (force=True in Python) to export it anyway"
+        f"the verdict on this configuration is {verdict.gain} ({verdict.reason}): to export it anyway, add {predicted}"
+        "--force (force=True in Python)"
     )

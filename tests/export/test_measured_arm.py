@@ -98,8 +98,11 @@ def test_unproven_gain_needs_force(run: Path) -> None:
     known = measured_arm.evidence(arm)
     with pytest.raises(ConfigError) as caught:
         measured_arm.require_gain(known, force=False)
-    assert "--force" in str(caught.value)
+    assert "add --accept-predicted if other collections predict a gain, or --force" in str(caught.value)
     assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError) as rejected:
+        measured_arm.require_gain(measured_arm.evidence(measured_arm.find(run, "worse")), force=False)
+    assert "--force" in str(rejected.value) and "--accept-predicted" not in str(rejected.value)
     caution = measured_arm.require_gain(known, force=True)
     assert caution
     assert sentences(arm, known, caution)[0] == f"CAUTION: {caution}"
