@@ -125,8 +125,9 @@ def served(compared: Measurements) -> Iterator[str]:
 
 
 SERVER = """#!{python}
-import socket, sys, time
+import os, socket, sys, time
 time.sleep(0.5)
+open("{heard}", "w").write(os.environ["PYTHONWARNINGS"])
 port = next(word for word in sys.argv if word.startswith("--port=")).split("=")[1]
 with socket.create_server(("127.0.0.1", int(port))) as server:
     server.accept()
@@ -144,13 +145,15 @@ def test_dashboard_addresses_are_printed_once_they_answer_and_the_servers_end_is
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     standin, port = tmp_path / "python", free_port()
-    standin.write_text(server.replace("{python}", sys.executable))
+    monkeypatch.delenv("PYTHONWARNINGS", raising=False)
+    standin.write_text(server.replace("{python}", sys.executable).replace("{heard}", str(tmp_path / "heard")))
     standin.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(standin))
     assert cli.main(["track", "ui", "--port", str(port), f"paths.results={compared.folder.parents[1]}"]) == code
     out = capsys.readouterr().out
     pages = [f"http://127.0.0.1:{port}/#/experiments/1/runs", f"http://127.0.0.1:{port}/#/compare-runs?"]
     assert [page in out for page in pages] == [code == 3] * 2
+    assert code != 3 or (tmp_path / "heard").read_text() == "ignore"  # no deprecations of other packages
 
 
 def test_dashboard_port_in_use_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--confidence",
         metavar="SHARE",
         type=float,
-        help="confidence level of the test (default: that of the reference)",
+        help="confidence level of the test (default: the reference's)",
     )
     parser.add_argument(
         "--max-pollution",

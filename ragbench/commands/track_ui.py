@@ -50,6 +50,8 @@ def main(arguments: argparse.Namespace) -> int:
         "MLFLOW_BACKEND_STORE_URI": target.uri,  # it may contain a password: not an argument, which others see
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # evaluation jobs: 8 more processes
     }
+    if not arguments.verbose:
+        environment.setdefault("PYTHONWARNINGS", "ignore")  # of the packages of MLflow's server
     options = (f"--port={arguments.port}", "--workers=1", "--uvicorn-opts=--log-level warning")
     command = [sys.executable, "-m", "mlflow", "ui", *options]
     with subprocess.Popen(command, env=environment) as server:
