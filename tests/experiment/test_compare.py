@@ -107,7 +107,7 @@ def test_compare_names_incomparable_sources(finished: Measurements, benchmark_sm
     assert "'x'" in str(error.value)
     with pytest.raises(ResultsError) as error:
         gather([finished.folder / "arms" / "both"])
-    assert "two arms" in str(error.value)
+    assert "two arms" in str(error.value) and "ragbench compare @1 @2" in str(error.value)
     with pytest.raises(ResultsError) as error:
         gather([finished.folder], measure="P@3")
     assert "'P@3'" in str(error.value)
