@@ -119,7 +119,9 @@ def _require_measured(source: Path, name: str, arm: ComparedArm, policy: Policy,
 
 def _require_two(arms: Sized) -> None:
     if len(arms) < 2:
-        raise ResultsError("a comparison needs at least two arms: name another run or run file, such as ragbench compare @1 @2")
+        raise ResultsError(
+            "a comparison needs at least two arms: name another run or run file, such as ragbench compare @1 @2"
+        )
 
 
 def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: str) -> tuple[ComparedArm, int]:

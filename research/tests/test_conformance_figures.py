@@ -6,16 +6,22 @@ import json
 import math
 import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ragbench import load_benchmark
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.config import composition
+from ragbench.corpus.links import collection_digest
 from ragbench.extras.systems.librarian_chunking import LibrarianSemanticChunker
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunking import HeaderChunker, ParentChildChunker
+from ragbench.index.index import Index
 from ragbench.models import bundled
+from ragbench.models.access import Models
 from research.conformance import ROOT, figures, read
 
 ROWS = {row.id: row for row in read()}
@@ -74,6 +80,17 @@ def test_figures_of_ids_with_and_without_parents(builtin: Benchmark) -> None:
     other = sum(plain[name] != children[name] for name in shared)
     assert (len(shared), other) == (2_038, 1_633)
     assert _gives("p13-ids", len(shared), other)
+
+
+def test_figures_of_cosines(builtin: Benchmark, tmp_path: Path) -> None:
+    models = Models(cache=tmp_path / "cache", shipped=True)
+    spec, collection = composition.compose(["exp=baseline"]).index, collection_digest(builtin.documents)
+    vectors = Index(
+        spec, collection, lambda: builtin.documents, ArtefactStore(tmp_path / "index"), models
+    ).dense.vectors
+    least = min(float((part @ vectors.T).min()) for part in np.array_split(vectors, 5))
+    assert (len(vectors), round(least, 2)) == (2_162, 0.26)
+    assert _gives("p11-negative", 2_162, 0.26)
 
 
 def test_figures_of_vectors_and_names() -> None:
