@@ -195,7 +195,7 @@ MUTATIONS = (
     Mutation("p10-absolute", "ragbench/search/stages/calibrate.py", "lists: Natural = 2 ", "lists: Natural = 0 "),
     Mutation("rrf-example", "ragbench/search/stages/recency.py", "((7.0, 1.2)", "((7.0, 1.1)"),
     Mutation("lucene", "ragbench/index/lexical.py", "k1: Weight = 0.9", "k1: Weight = 1.2"),
-    Mutation("lib-doc-type", "ragbench/index/doc_type.py", "_TABLES = 0.3", "_TABLES = 0.7"),
+    Mutation("lib-doc-type", "ragbench/index/doc_type.py", "api|endpoint", "api"),
     Mutation("lib-snippet", "ragbench/search/engine/snippet.py", "LENGTH = 200", "LENGTH = 300"),
 )
 
