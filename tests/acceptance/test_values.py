@@ -45,6 +45,15 @@ def test_ragdocs_runs_its_steps_in_the_order_of_the_seed() -> None:
     assert names[: len(steps)] == steps and names[len(steps)] == "calibration"
 
 
+def test_lexical_v3_boosts_can_be_turned_off() -> None:
+    boosts = {"folder_boost", "graph_boost"}  # 002, enableLexicalBoosts
+    with_boosts, without = (
+        {name for name, _ in composition.compose(["+exp=lexical_v3", *off]).pipeline}
+        for off in ((), [f"{boost}=off" for boost in boosts])
+    )
+    assert with_boosts - without == boosts and without < with_boosts
+
+
 def test_librarian_has_the_sizes_of_the_seed() -> None:
     settings = composition.compose(["+exp=librarian_hybrid"])  # 004 F2
     chunker = settings.index.chunker
