@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import RagbenchError
+from ragbench.base.errors import BenchmarkError, RagbenchError
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
@@ -174,6 +174,10 @@ def _earlier(
 
         before = read_vault(state.before).documents
         return {**known, **_by_address(lost, [page.docno for page in before])}, Earlier({d.docno: d for d in before})
+    if history is None and state.since:
+        raise BenchmarkError(
+            f"the documents are in no git repository, so that --since {state.since} is not known there"
+        )
     if history is None:
         return dict(known), Earlier()
     since = history.commit(state.since) if state.since else _newest(history, files)

@@ -60,6 +60,8 @@ def main(arguments: argparse.Namespace) -> int:
     sources = [file for path in paths for file in repair.judgment_files(path)]
     pages = documents(data).documents
     names = {name: None for file in sources for name in repair.written_names(file)}
+    if not names:
+        raise ConfigError(f"{', '.join(map(str, sources or paths))}: no judgment names a document or section")
     state = EarlierState(arguments.since, Path(arguments.before) if arguments.before else None)
     followed = follow_names(names, pages, Path(data["corpus"]), sources, state)
     report = [one for one in followed.items() if one[1].outcome != "stands"]

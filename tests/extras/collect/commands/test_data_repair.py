@@ -182,6 +182,12 @@ def test_repair_refuses_what_it_cannot_use(place: Path, capsys: pytest.CaptureFi
     assert "use one of them" in capsys.readouterr().err
     assert repair("--golden", "none.json") == 2
     assert "none.json does not exist" in capsys.readouterr().err
+    (place / "other.json").write_text('[{"id": "a.md", "text": "a"}]')
+    assert repair("--golden", "other.json") == 2
+    assert "other.json: no judgment names a document or section" in capsys.readouterr().err
+    data = ("data=vault", "data.corpus=docs", "data.queries=queries.csv")
+    assert cli.main(["data", "repair", *data, "--since", "v2"]) == 2
+    assert "the documents are in no git repository, so that --since v2 is not known there" in capsys.readouterr().err
 
 
 KILLED = """
