@@ -9,8 +9,10 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
 from ragbench.extras.remote.live.client import NO_FILTER, Ask, RequestFailed, fill_in
@@ -27,8 +29,10 @@ def asking(server: str | Sequence[str], tool: str, arguments: Mapping[str, Any],
     """A function that calls the tool and gives its structured content, else the JSON or the text of its content.
 
     `server` is the address of a server over HTTP, or the program of one over standard input and output, which is
-    started with the first call and ended with this process.
+    started with the first call and ended with this process. Raises ConfigError without the package mcp.
     """
+    if find_spec("mcp") is None:
+        raise ConfigError("a search by an MCP server needs the package mcp: pip install mcp")
     connected: list[_Session] = []
 
     def close() -> None:
@@ -61,10 +65,10 @@ class _Session:
             raise RequestFailed(f"no connection ({_reason(error)})") from None
 
     async def _hold(self, server: str | Sequence[str], timeout_s: float, opened: Future[Client]) -> None:
-        from mcp import Client
-
-        target = server if isinstance(server, str) else _started(server)
         try:
+            from mcp import Client
+
+            target = server if isinstance(server, str) else _started(server)
             async with Client(target, read_timeout_seconds=timeout_s) as client:
                 opened.set_result(client)
                 await self._stop.wait()

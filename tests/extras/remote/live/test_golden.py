@@ -287,6 +287,12 @@ def test_golden_gate_asks_http_and_tools(golden: Path, server: Server, mcp_addre
     assert "plain: 2 queries" in out
 
 
+def test_golden_gate_without_the_package_of_mcp_says_so(golden: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert gate("--write-baseline", search="mcp:no-such-server") == 2
+    assert "needs the package mcp: pip install mcp" in capsys.readouterr().err
+
+
 def test_golden_gate_does_not_count_a_small_shift() -> None:
     before = {"search": {f"q{n}": {"a": 1} for n in range(14)} | {"last": {"a": 9}}}
     now = {"search": {**before["search"], "last": {"a": None}}}
