@@ -16,7 +16,7 @@ FAILURES: dict[str, str] = {
     "encoding": "the file is not UTF-8; it is read with a guess",
     "nul-bytes": "the file holds NUL bytes; each is read as U+FFFD",
     "empty-file": "the file holds nothing; it is skipped",
-    "frontmatter-malformed": "the frontmatter is not a YAML mapping; only entries that can be read count",
+    "frontmatter-malformed": "the frontmatter is not a YAML mapping; it counts as absent, unless it names a draft",
     "frontmatter-unclosed": "the frontmatter has no closing line; it is read as text",
     "unclosed-fence": "a code fence has no closing line; it runs to the end of what holds it",
     "link-escapes": "a link leads out of the folder; it has no target",

@@ -324,8 +324,9 @@ def _split_frontmatter(text: str) -> _Frontmatter:
     """Read the frontmatter at the very start of `text` (LF line ends); never raises.
 
     Blank lines may precede it. It stands between lines `---` (YAML; `...` ends it, too) or `+++` (TOML), or is an
-    object of JSON. A block that cannot be read is removed from the body, and the entries of YAML that can be read
-    count. A block that is not a mapping (prose between two rules) and one without a closing line stay in the body.
+    object of JSON. A block that cannot be read is removed from the body; of YAML its entries count if one says that
+    the page is not published. A block that is not a mapping (prose between two rules) and one without a closing line
+    stay in the body.
     """
     start = len(text) - len(text.lstrip("\n"))
     found = ((form, block, read) for form, pattern, read in _FORMS if (block := pattern.match(text, start)))
@@ -340,7 +341,7 @@ def _split_frontmatter(text: str) -> _Frontmatter:
             raise ValueError(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
         value = _plain(read(block[1]))
     except _YAML_ERRORS as error:
-        fields = _readable_entries(block[1]) if form == "YAML" and len(block[1]) <= _MAX_CHARS else {}
+        fields = _entries_of_draft(block[1][:_MAX_CHARS]) if form == "YAML" else {}
         return _Frontmatter(fields, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the {form}."))
     if value is None:
         return _Frontmatter({}, block.end())
@@ -350,15 +351,15 @@ def _split_frontmatter(text: str) -> _Frontmatter:
     return _Frontmatter(value, block.end())
 
 
-def _readable_entries(block: str) -> dict[str, Any]:
-    """What can be read of YAML with an error: each entry alone, `title: a: b` as a text."""
+def _entries_of_draft(block: str) -> dict[str, Any]:
+    """What can be read of YAML with an error, each entry alone, if it says that the page is not published."""
     fields: dict[str, Any] = {}
     for entry in re.split(r"\n(?=[\w\"'])", block)[:_MAX_ENTRIES]:
         try:
             fields |= _plain(read_frontmatter(entry.expandtabs(2)))
         except _YAML_ERRORS:
             fields |= re.findall(r"\A([\w-]+):[ \t]+(\S.*?)\s*\Z", entry)
-    return fields
+    return fields if unpublished(fields) else {}
 
 
 def _plain(value: Any) -> Any:

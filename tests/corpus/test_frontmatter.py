@@ -65,7 +65,7 @@ def test_frontmatter_may_follow_blank_lines() -> None:
     assert (frontmatter.fields, text[frontmatter.body :]) == ({"title": "Keys"}, "Text")
 
 
-def test_frontmatter_with_an_error_keeps_the_entries_that_can_be_read() -> None:
+def test_frontmatter_with_an_error_still_says_that_a_page_is_a_draft() -> None:
     text = "---\ntitle: Berths: the guide\ntags:\n\t- sea\ndraft: true\nlinks: [a\n---\nText"
     assert _split_frontmatter(text).fields == {
         "title": "Berths: the guide",
@@ -73,6 +73,7 @@ def test_frontmatter_with_an_error_keeps_the_entries_that_can_be_read() -> None:
         "draft": True,
         "links": "[a",
     }
+    assert _split_frontmatter(text.replace("draft: true\n", "")).fields == {}
 
 
 @pytest.mark.parametrize("yaml", ["- a\n- b", "Just a sentence", "42"])
