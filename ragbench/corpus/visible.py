@@ -297,7 +297,7 @@ def _rule(sign: str, pattern: str, kind: str, becomes: Callable[[re.Match[str]],
 
 _Rule = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str], str]
 _RULES: tuple[_Rule, ...] = (
-    _rule("<!--", r"<!--(?:>|->|.*?-->)|^ {0,3}<!--.*", "comment", flags=re.DOTALL),
+    _rule("<!--", r"<!--(?:>|->|.*?-->)|^ {0,3}<!--(?!-?>|.*?-->).*", "comment", flags=re.DOTALL),
     _rule("]:", r"^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", "comment"),
     _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[^%\n]*\n.*?%%", "comment", flags=re.DOTALL),
     _rule("{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}", "comment", flags=re.DOTALL),

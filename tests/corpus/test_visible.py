@@ -21,6 +21,7 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
         ("a <!-- hidden --> b", "a  b"),
         ("<!--\n## Hidden\n\n```\n-->\nb", "\n\n\n\n\nb"),
         ("a <!-- b\n\n<!-- hidden\n\n# Hidden", "a <!-- b\n\n\n\n"),
+        ("  <!-- hidden\n  -->\n\n  b", "  \n\n\n  b"),
         ("a %% hidden %% b", "a  b"),
         ("a {/* hidden */} b", "a  b"),
         ("[//]: # (hidden)\n[comment]: <> (hidden, too)\nb", "\n\nb"),
