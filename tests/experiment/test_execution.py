@@ -249,6 +249,38 @@ def _limit_files(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
+class Workers:
+    """A client whose scheduler has the workers of `addresses`, and counts how often it was asked for them."""
+
+    status = "running"
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = set(addresses)
+        self.asked = 0
+
+    def scheduler_info(self, n_workers: int) -> dict[str, set[str]]:
+        self.asked += 1
+        return {"workers": set(self.addresses)}
+
+    def wait(self) -> None:
+        """Wait until the scheduler was asked three times more, so that one of the answers has been read."""
+        until = self.asked + 3
+        while self.asked < until:
+            time.sleep(0.001)
+
+
+def test_cluster_without_a_worker_is_named_once_for_each_loss(monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    execution = pytest.importorskip("ragbench.extras.cluster.execution")
+    monkeypatch.setattr(execution, "_WITHOUT_WORKERS", 0.001)
+    client, lost = Workers("tcp://127.0.0.1:1"), []
+    with execution._watched(client):
+        for workers in ({"tcp://127.0.0.1:1"}, set(), {"tcp://127.0.0.1:2"}, set()):
+            client.addresses = workers
+            client.wait()
+            lost.append(sum(text.startswith("the cluster has no worker left") for text in caplog.messages))
+    assert lost == [0, 1, 1, 2]
+
+
 def test_cluster_that_does_not_close_in_time_ends_no_run(caplog) -> None:
     execution = pytest.importorskip("ragbench.extras.cluster.execution")
 

@@ -7,6 +7,7 @@ Vectors go to the cache of this machine, which builds each artefact and sends it
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -38,6 +39,8 @@ _SHARD = 64
 """Texts that a worker embeds in one task."""
 _GROUPS = 2
 """Groups of arms for each worker: fewer share more stages, more are balanced better."""
+_WITHOUT_WORKERS = 20.0
+"""Seconds between looks for a cluster without workers, on which tasks wait."""
 
 
 def outcomes(plan: Plan) -> Iterator[Outcome]:
@@ -49,7 +52,7 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
     errors: dict[str, BaseException] = {}
     done: set[str] = set()
     if arms:
-        with _cluster(plan.execution) as (client, own):
+        with _cluster(plan.execution) as (client, own), _watched(client):
             agreed = _agreed(client, list(arms.values()), own)
             _embed(client, agreed, plan)
             for name, result in _computed(DaskWorkers(client, agreed, plan.queries), arms):
@@ -109,6 +112,39 @@ def _closing(opened: Any) -> Iterator[Any]:
             entered.close()
         except FAILURES as error:
             _LOG.warning(f"the cluster did not close ({failure(error)}); the results do not depend on it")
+
+
+@contextmanager
+def _watched(client: Any) -> Iterator[None]:
+    """Say so when no worker is left: tasks wait for one, because a queue or a cloud may start it later."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        said = False
+        while not ended.wait(_WITHOUT_WORKERS):
+            gone = _is_connected(client) and not _addresses(client)
+            if gone and not said:
+                _LOG.warning(
+                    "the cluster has no worker left, and the run waits for one: start it with `dask worker ADDRESS`, "
+                    "or stop here and use execution=local, which goes on from what is finished"
+                )
+            said = gone
+
+    thread = threading.Thread(target=watch, name="watch workers", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _addresses(client: Any) -> set[str]:
+    """The addresses of the workers; none without a scheduler."""
+    try:
+        return set(client.scheduler_info(n_workers=-1).get("workers", ()))
+    except FAILURES:  # of several kinds, as soon as the scheduler is gone
+        return set()
 
 
 def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
@@ -191,14 +227,7 @@ class DaskWorkers:
         self._known: set[tuple[str, str]] = set()
 
     def __len__(self) -> int:
-        return len(self._addresses())
-
-    def _addresses(self) -> set[str]:
-        """The addresses of the workers; none without a scheduler."""
-        try:
-            return set(self._client.scheduler_info(n_workers=-1).get("workers", ()))
-        except FAILURES:  # of several kinds, as soon as the scheduler is gone
-            return set()
+        return len(_addresses(self._client))
 
     def submit(self, arms: Sequence[Arm]) -> None:
         """Let a worker compute arms one after another; their indexes are built here first."""
@@ -210,7 +239,7 @@ class DaskWorkers:
         """Let a worker compute arms, one that has not `failed` to do so if there is any."""
         artefacts = {(each.kind, each.fingerprint): each for arm in arms for each in _artefacts(arm)}
         works = [_work(arm) for arm in arms]
-        others = {"workers": list(self._addresses() - failed), "allow_other_workers": True} if failed else {}
+        others = {"workers": list(_addresses(self._client) - failed), "allow_other_workers": True} if failed else {}
         try:
             self._send(artefacts)
             files = {name: future for name, future in self._sent.items() if name in artefacts}
@@ -249,7 +278,7 @@ class DaskWorkers:
 
     def _others(self, address: str, failed: frozenset[str]) -> bool:
         """Whether there is another worker than those that failed, if this one did not fail for a second time."""
-        return address not in failed and bool(self._addresses() - failed - {address})
+        return address not in failed and bool(_addresses(self._client) - failed - {address})
 
     def _send(self, artefacts: Mapping[tuple[str, str], Artefact]) -> None:
         """Copy the artefacts that a worker lacks to every worker, once, unless `artefacts.url` has them."""
@@ -271,7 +300,7 @@ class DaskWorkers:
 @contextmanager
 def workers(spec: ExecutionSpec, arms: Sequence[Arm], queries: Sequence[Query]) -> Iterator[DaskWorkers]:
     """The workers of a cluster for arms such as these. Raises ConfigError as `outcomes`."""
-    with _cluster(spec) as (client, own):
+    with _cluster(spec) as (client, own), _watched(client):
         yield DaskWorkers(client, _agreed(client, arms, own), queries)
 
 
