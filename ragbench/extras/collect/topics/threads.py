@@ -179,7 +179,7 @@ class Pages:
     """Finds the document of an address below `site`, as `Names` and redirects do, and of a title in a text."""
 
     def __init__(self, documents: Sequence[Document], site: str, redirects: Redirects | None = None) -> None:
-        """`redirects`: those of the site, for addresses at which there is no document."""
+        """`redirects`: those of the site, for addresses without a document."""
         self._site = (site if "://" in site else f"https://{site}").rstrip("/")
         self._names = Names(documents, self._site)
         self._redirects = redirects or Redirects()
