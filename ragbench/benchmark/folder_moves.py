@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-_LEAST = 2  # other pages that moved in the same way
+_VOTES = 2  # other pages that moved in the same way
 _SHARE = 0.6  # of the pages of a folder whose move is known
 
 
@@ -27,7 +27,7 @@ class FolderMoves:
             moved = self._moved[folder] - (docno in self._moves)
             for after, count in self._votes.get(folder, {}).items():
                 votes = count - (own.get(folder) == after)
-                if votes >= max(_LEAST, _SHARE * moved):
+                if votes >= max(_VOTES, _SHARE * moved):
                     yield f"{after}{docno.removeprefix(folder)}"
 
 

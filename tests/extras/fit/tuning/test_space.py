@@ -49,17 +49,10 @@ def test_space_parameter_refuses_nonsense(node: dict, reason: str) -> None:
 
 
 def test_space_places_steps_and_kinds() -> None:
-    log = TuneParameter("x", low=1, high=100, log=True)
-    assert (log.is_integer, log.normalized(10), log.normalized(1), log.normalized(100)) == (
-        True,
-        pytest.approx(0.5),
-        0.0,
-        1.0,
-    )
+    assert TuneParameter("x", low=1, high=100, log=True).is_integer
     stepped = TuneParameter("x", low=0.5, high=1.0, step=0.2)
     assert stepped.high == 0.9  # 0.5, 0.7, 0.9
     assert [stepped.contains(value) for value in (0.5, 0.7, 0.8, 0.9, 1.1)] == [True, True, False, True, False]
-    assert stepped.normalized(0.7) == pytest.approx(0.5)
     whole = TuneParameter("x", low=1, high=5)
     assert whole.contains(3) and not whole.contains(2.5) and not whole.contains(6)
     assert TuneParameter("x", choices=(False, True)).ends == (False, True)
