@@ -53,8 +53,10 @@ def folder(
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_python_of_page_runs(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = types.ModuleType(f"docs_{page.stem.replace('-', '_')}")  # so that its classes are found by name
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    module = types.ModuleType(f"docs_{page.stem.replace('-', '_')}")
+    sys.modules[module.__name__] = (
+        module  # so that its classes are found by name, also after it: options stay registered
+    )
     monkeypatch.setattr(sys, "argv", [str(page)])  # which a program of Hydra reads
     for block in BLOCKS:
         if block.page == page and not block.reason:
