@@ -82,7 +82,7 @@ def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsy
     words = words_of(workplace, "z")
     stage = dict(composition.compose([*words, "ranker=mine"]).pipeline)["ranker"]
     assert stage.model == name and stage.name == "mine"
-    assert cli.main(["run", "-m", "ranker=off,mine", "split=all", "--json", "--quiet", *words]) == 0
+    assert cli.main(["run", "-m", "ranker=off,mine", "name=baseline", "split=all", "--json", "--quiet", *words]) == 0
     ran = json.loads(capsys.readouterr().out)
     (without, learned) = (
         [row["nDCG@10"] for row in ran["summary"] if row["arm"].endswith(option) and row["split"] == "train"]
