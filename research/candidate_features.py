@@ -15,7 +15,7 @@ from ragbench.base.types import Ranking
 from ragbench.extras.fit.training import Numbers, Values
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.ranking.features import GAP, PERCENTILE, Candidates
-from ragbench.search.stages.rerank import _IN_CONTEXT as IN_CONTEXT
+from ragbench.search.stages.rerank import IN_CONTEXT
 from ragbench.search.stages.stage import fused
 
 if TYPE_CHECKING:

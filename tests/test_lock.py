@@ -129,7 +129,14 @@ def test_make_refuses_an_old_python(tmp_path: Path) -> None:
 @pytest.fixture
 def stubs(tmp_path: Path) -> Path:
     """An environment whose `uv` and `pip` write down what they are called with; `uv` fails where a file `broken` is."""
-    settings = "global.index-url='https://mirror.example/simple'\nglobal.find-links='/wheels /more'"
+    settings = "\n".join(
+        [
+            ":env:.index-url='https://mirror.example/simple'",
+            "global.find-links='/before'",
+            "global.index-url='https://other.example/simple'",
+            "install.find-links='/wheels /more'",
+        ]
+    )
     uv = '#!/bin/sh\necho "uv $* $UV_DEFAULT_INDEX $UV_FIND_LINKS" >>"$0.log"\n[ ! -f "$(dirname "$0")/broken" ]\n'
     pip = f'#!/bin/sh\n[ "$3" = config ] && echo "{settings}" || echo "$*" >>"$(dirname "$0")/uv.log"\n'
     for name, text in {"uv": uv, "python": pip}.items():

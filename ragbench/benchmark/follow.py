@@ -269,8 +269,8 @@ class LabelFollower:
             return Followed(old.docno, "moved", (alike[0],), 0.8, "same title and file name, other text")
         if expected:
             reason = f"the other pages of its folder moved to that of {expected}, other text"
-            sure = expected in alike
-            return Followed(old.docno, "moved", (expected,), 0.8 if sure else 0.3, reason, doubtful=not sure)
+            doubtful = expected not in alike
+            return Followed(old.docno, "moved", (expected,), 0.3 if doubtful else 0.8, reason, doubtful)
         if len(alike) != 1:
             return None
         return Followed(old.docno, "moved", (alike[0],), 0.3, "same title and file name, other text", doubtful=True)

@@ -41,6 +41,8 @@ _GROUPS = 2
 """Groups of arms for each worker: fewer share more stages, more are balanced better."""
 _WITHOUT_WORKERS = 20.0
 """Seconds between looks for a cluster without workers, on which tasks wait."""
+_LAST_LOOK = 5.0
+"""Seconds for the end of such a look, because a scheduler that does not answer must not keep finished results."""
 
 
 def outcomes(plan: Plan) -> Iterator[Outcome]:
@@ -136,7 +138,7 @@ def _watched(client: Any) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join()
+        thread.join(_LAST_LOOK)
 
 
 def _addresses(client: Any) -> set[str]:

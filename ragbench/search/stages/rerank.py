@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
 
-_IN_CONTEXT = PassageTemplate(title=True, headings=True)
+IN_CONTEXT = PassageTemplate(title=True, headings=True)
+"""What the model reads of a chunk, with `headings`."""
 
 
 @option("p6", "Re-rank the first results with a cross-encoder (source 000 P6).")
@@ -89,7 +90,7 @@ class Rerank(Stage):
         )
 
     def _passage(self, chunk: int, table: ChunkTable) -> str:
-        return _IN_CONTEXT.passage(table, chunk) if self.headings else table.text(chunk)
+        return IN_CONTEXT.passage(table, chunk) if self.headings else table.text(chunk)
 
     def _blend(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Reciprocal rank fusion of both orders, scaled so that a hit that is first in both has 1."""
