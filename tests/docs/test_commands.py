@@ -85,6 +85,7 @@ NOT_RUN = {
     "ollama:": "needs a server: tests/extras/remote",
     "model=chat:": "needs a server: tests/extras/remote",
     "model=rerank:": "needs a server: tests/extras/remote",
+    "--since v2.0": "needs a repository: tests/benchmark/test_follow.py",
     "--before ../docs-of-last-year": "takes an earlier copy: tests/extras/collect/commands/test_data_repair.py",
     "ablate exp=all": "takes a minute; another ablation is on the same page",
     "execution.address=": "needs a cluster: tests/experiment/test_execution.py",

@@ -57,10 +57,16 @@ def run(app: FastAPI, bound: socket.socket, seconds: float) -> None:
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=max(1, round(seconds)),
     )
-    # uvicorn raises the signal that stopped it again when it is done; this must not end the process.
-    handlers = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    server = uvicorn.Server(config)
+
+    # uvicorn raises the signal that stopped it again when it is done; this must not end the process. One that comes
+    # before it listens to signals must stop it.
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        uvicorn.Server(config).run(sockets=[bound])
+        server.run(sockets=[bound])
     finally:
         for number, previous in handlers.items():
             signal.signal(number, previous)
