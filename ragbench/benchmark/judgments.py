@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.documents import identifier
-from ragbench.benchmark.lines import read_lines
+from ragbench.benchmark.lines import EXPECTED, read_lines
+from ragbench.benchmark.quotes import entries
 
 _MAX_GRADE = 1000
 """Larger grades are refused: evaluation tools reserve memory for every possible grade."""
@@ -27,7 +29,9 @@ UnknownTopics = Literal["fail", "warn"]
 _NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _QUERY = {"query-id", "query_id", "qid", "topic", "query"}
 _DOCUMENT = {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "document"}
-_GRADE = {"score", "grade", "relevance", "rel", "label"}
+GRADES = ("grade", "rating", "relevance", "rel", "label")
+"""The names of the grade of an answer."""
+_GRADE = {"score", *GRADES}
 
 
 def parse_grade(text: str, location: str) -> int:
@@ -38,6 +42,29 @@ def parse_grade(text: str, location: str) -> int:
     if value != value or abs(value) > _MAX_GRADE or value != int(value):
         raise BenchmarkError(f"{location}: grade '{text}' is not a whole number between -{_MAX_GRADE} and {_MAX_GRADE}")
     return int(value)
+
+
+def graded_names(value: Any, location: str) -> Iterator[tuple[str, int]]:
+    """The names in a field with their grades, 1 if it has none. Raises BenchmarkError for a value of another kind.
+
+    A field holds a text (`entries`), a number, an object with a name and an optional grade, grades by name, or a list.
+    """
+    if isinstance(value, str):
+        yield from ((name, 1) for name in entries(value))
+    elif isinstance(value, list):
+        for item in value:
+            yield from [(item.strip(), 1)] if isinstance(item, str) and item.strip() else graded_names(item, location)
+    elif isinstance(value, Mapping):
+        named = [value[key] for key in (*EXPECTED, "id", "docno") if key in value]
+        if not named:
+            yield from ((str(key), parse_grade(str(grade), f"{location}: {key}")) for key, grade in value.items())
+            return
+        grade = next((parse_grade(str(value[key]), location) for key in GRADES if value.get(key) is not None), 1)
+        yield from ((of_name, grade) for of_name, _ in graded_names(next(filter(None, named), None), location))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield str(value), 1
+    elif value is not None:
+        raise BenchmarkError(f"{location}: an expected page must be an id, a path or an address, got {shown(value)}")
 
 
 def read_judgments(path: Path, grades: Grades | None = None) -> dict[str, dict[str, int]]:

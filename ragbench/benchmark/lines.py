@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -12,13 +13,21 @@ from typing import Any, BinaryIO, cast
 from ragbench.base import files
 from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
-from ragbench.boundary.json import read_json
+from ragbench.base.files import why_unreadable
+from ragbench.boundary.json import read_json, read_json_file
+from ragbench.boundary.yaml import read_yaml_file
 
 MAX_LINE_BYTES = 10_000_000
 """The longest line that is read; a longer one is a damaged file or not a file of lines."""
 
+QUERY = ("query", "question", "q", "text")
+EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", "path")
+"""The fields of a case in a golden file, by preference."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_EXCEL_HINT = re.compile(r"\s*\"?sep=.\"?\s*")  # which separator follows
 _SUFFIXES = {".csv": "", ".tsv": "\t", ".txt": "\t"}
+_OF_ROWS, _OF_CASES = (".jsonl", ".ndjson", ".gz", *_SUFFIXES), (".json", ".yaml", ".yml")
 
 
 def raw_lines(
@@ -110,10 +119,47 @@ def read_rows(path: Path, broken: list[int] | None = None) -> Iterator[tuple[int
         yield number, dict(zip(names, cells, strict=False))
 
 
+def read_rows_of_cases(path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """(place, fields) of every query in a table (`read_rows`), or in JSON or YAML; names of fields are lower-case.
+
+    JSON and YAML have a list of objects, such a list under any key, or the expected pages by query.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (*_OF_CASES, *_OF_ROWS):
+        raise BenchmarkError(f"{path} must be a .json, .jsonl, .yaml, .csv or .tsv file")
+    if suffix in _OF_ROWS:
+        return ((f"{path}:{number}", row) for number, row in read_rows(path))
+    try:
+        value = read_json_file(path) if suffix == ".json" else read_yaml_file(path)
+    except BoundaryError as error:
+        if suffix == ".json" and sum(line.lstrip().startswith("{") for _, line in read_lines(path)) > 1:
+            return ((f"{path}:{number}", row) for number, row in read_rows(path))
+        raise BenchmarkError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise BenchmarkError(f"{path} cannot be read: {why_unreadable(error)}") from None
+    lists = [value]
+    if isinstance(value, Mapping):
+        lists = [items for items in value.values() if isinstance(items, list) and items and _are_objects(items)]
+        if any(isinstance(value.get(name), str) for name in QUERY):
+            lists = [[value]]
+        elif not lists:
+            lists = [[{"query": str(query), "expected": pages} for query, pages in value.items()]]
+    if len(lists) != 1 or not isinstance(lists[0], list) or not _are_objects(lists[0]):
+        raise BenchmarkError(f"{path} must have one list of objects with query and expected, got {shown(value)}")
+    return (
+        (f"{path}: case {number}", {str(key).strip().lower(): cell for key, cell in row.items()})
+        for number, row in enumerate(lists[0], start=1)
+    )
+
+
+def _are_objects(items: Sequence[Any]) -> bool:
+    return all(isinstance(item, Mapping) for item in items)
+
+
 def read_table(path: Path) -> tuple[list[str], str, Iterator[tuple[int, list[str]]]]:
     """The header of a CSV file, its separator, and (line number, cells) of its rows."""
-    with closing(raw_lines(path)) as lines:
-        first = next((line for _, line in lines if line.strip()), None)
+    with closing(_lines_of_table(path)) as lines:
+        first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise BenchmarkError(f"{path} is empty: its first line must name the columns")
     separator = max(",;\t", key=first.count)
@@ -122,8 +168,17 @@ def read_table(path: Path) -> tuple[list[str], str, Iterator[tuple[int, list[str
     return header, separator, _rows(path, header, records)
 
 
+def _lines_of_table(path: Path) -> Generator[str, None, None]:
+    """The lines of a CSV file, also those that end at CR; that of Excel's `sep=;` is blank."""
+    for number, line in raw_lines(path):
+        if number == 1 and _EXCEL_HINT.fullmatch(line):
+            yield "\n"
+        else:
+            yield from re.split(r"(?<=\r)(?=[^\n])", line)
+
+
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader((line for _, line in raw_lines(path)), delimiter=separator, strict=True)
+    reader = csv.reader(_lines_of_table(path), delimiter=separator, strict=True)
     start = 1
     while True:
         try:

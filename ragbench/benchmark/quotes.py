@@ -20,6 +20,9 @@ _State = Literal["kept", "moved", "edited", "lost"]
 
 _QUOTED = re.compile(r"^(?P<name>[^\"\u201c]*?)\s*[\"\u201c](?P<text>.+)[\"\u201d]$", re.DOTALL)
 _LIKE = 0.6  # share of its words that an edited quote must still have
+_LIST = re.compile(r"\[\s*(?:([\"']).*\1\s*)?\]", re.DOTALL)  # as Python, NumPy or JSON writes it
+_ITEM = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_BULLET = re.compile(r"[-*\u2022]\s+")
 _SHORTEST = 4  # words of a quote that is searched in other documents, or in edited form
 
 
@@ -57,9 +60,11 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def entries(cell: str) -> list[str]:
-    """The entries of a cell, separated by `;` or a line break outside of quotation marks."""
+    """The entries of a cell, separated by `;` or a line break outside of quotation marks, or of a list of strings."""
+    if _LIST.fullmatch(cell.strip()):
+        return [double or single for double, single in _ITEM.findall(cell) if double or single]
     parts = re.findall(r"(?:[^;\n\"\u201c]|[\"\u201c][^\"\u201d]*[\"\u201d]?)+", cell)
-    return [part.strip() for part in parts if part.strip()]
+    return [_BULLET.sub("", part.strip(), count=1) for part in parts if part.strip()]
 
 
 def locate(qid: str, cited: str, text: str, documents: Mapping[str, Document]) -> Quote:

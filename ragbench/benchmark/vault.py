@@ -15,21 +15,31 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.options import option
 from ragbench.benchmark.benchmark import Benchmark, Topic, docno_of_section
 from ragbench.benchmark.documents import identifier
-from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, convention, read_judgments, require_topics
-from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.judgments import (
+    GRADES,
+    Grades,
+    UnknownTopics,
+    check_grades,
+    convention,
+    graded_names,
+    parse_grade,
+    read_judgments,
+    require_topics,
+)
+from ragbench.benchmark.lines import read_rows_of_cases
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.benchmark.query_filter import read_filter
-from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
+from ragbench.benchmark.quotes import locate, report, sections_of, split_target
 from ragbench.corpus.file_warning import OnError, counted_by_kind
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
-TEXT_COLUMNS = ("text", "query", "question")
+TEXT_COLUMNS = ("text", "query", "question", "q")
 COLUMNS = {
     "qid": ("qid", "_id", "id", "query_id", "query-id"),
     "text": TEXT_COLUMNS,
-    "relevant": ("relevant", "docno", "docs", "documents", "expected_ids", "expected", "doc_id", "path"),
+    "relevant": ("relevant", "docno", "docs", "documents", "expected_ids", "expected", "doc_id", "docid", "path"),
     "split": ("split",),
     "type": ("type", "kind"),
     "need": ("need",),
@@ -39,6 +49,7 @@ COLUMNS = {
     "provenance": ("provenance",),
     "masked": ("masked",),
     "filter": ("filter", "filters"),
+    "grade": GRADES,
 }
 _LISTED = 5
 _Pairs = dict[str, dict[str, int]]
@@ -52,7 +63,7 @@ _Pairs = dict[str, dict[str, int]]
 )
 def load_vault(
     corpus: Path,  # folder of markdown files
-    # CSV, TSV or JSONL: text; optional: qid, relevant (paths, separated by ;), split, type, need, group
+    # CSV, TSV, JSON or YAML: text; optional: qid, relevant (paths, separated by ;), split, type, need, group
     queries: Path | None = None,
     qrels: Path | None = None,  # folder that `ragbench judge` writes, or a file of judgments in BEIR or TREC format
     name: str | None = None,  # the folder's name when null
@@ -67,7 +78,7 @@ def load_vault(
     drafts: bool = False,  # read drafts and pages that the site does not list or search
     site: str = "",  # address under which the site serves the folder, such as https://docs.example.org/guide
 ) -> Benchmark:
-    """Read a vault with queries in a CSV, TSV or JSONL file.
+    """Read a vault with queries in a CSV, TSV, JSON (Lines) or YAML file.
 
     Columns of `queries`: text; optionally qid (made from the text when absent, so that a new row changes no other id),
     relevant (docnos, paths, file names or wikilinks, with `#heading` for a section or quoted words for a passage,
@@ -118,7 +129,7 @@ def load_vault(
     if not judged:
         warnings += [
             f"{queries}: column '{column}' names documents but is not read: rename it to 'relevant'"
-            for column in unread_answers([row for _, row in read_rows(queries)], names)
+            for column in unread_answers([row for _, row in read_rows_of_cases(queries)], names)
         ]
     if judged < len(listed):
         warnings.append(
@@ -149,50 +160,67 @@ def _read_query_rows(
     topics: dict[str, Topic] = {}
     documents: _Pairs = {}
     sections: _Pairs = {}
-    missing: list[tuple[int, str, str]] = []
+    missing: list[tuple[str, str, str]] = []
     kinds: Counter[str] = Counter()
-    rows = list(read_rows(path))
+    rows = list(read_rows_of_cases(path))
+    continued = 0
     names.find_sites(
         target
         for _, row in rows
         for alias in COLUMNS["relevant"]
         for target in re.split(r"[;\s,\"]+", str(row.get(alias)))
     )
-    for number, row in rows:
-        location = f"{path}:{number}"
-        cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
+    for location, row in rows:
+        cells = {
+            name: next((row[a] for a in aliases if row.get(a) not in (None, "", [])), None)
+            for name, aliases in COLUMNS.items()
+        }
+        grade_of_row = _grade_of(row, location)
         if not topics and not any(alias in row for alias in COLUMNS["text"]):
             raise BenchmarkError(f"{location}: column 'text' is missing; the columns are {', '.join(map(str, row))}")
-        topic = _topic(cells, location)
-        if topic.qid in topics:
-            same = topic.text == topics[topic.qid].text
-            remedy = "write its answers in one row, separated by ';'" if same else "give every query its own qid"
+        if topics and cells["text"] is cells["qid"] is None:  # in a table with merged cells
+            continued += cells["relevant"] is not None
+        else:
+            topic = _topic(cells, location)
+        if topics.setdefault(topic.qid, topic) != topic:
+            remedy = "give every query its own qid, text and filter"
             raise BenchmarkError(f"{location} has query '{topic.qid}' ({topic.text[:40]}) again: {remedy}")
-        topics[topic.qid] = topic
-        for target in _targets(cells["relevant"], location):
+        for target, grade in graded_names(cells["relevant"], location):
+            grade = grade if grade_of_row is None else grade_of_row
             target, quoted = split_target(target)
             if quoted:
-                quotes.append((topic.qid, names.document(target) or target, quoted))
+                quotes += [(topic.qid, names.document(target) or target, quoted)] if grade > 0 else []
                 continue
             section = names.section(target)
-            docno = names.document(target)
             # `c#` may be the name of a file, so documents are looked up before sections.
-            if docno is not None:
-                documents.setdefault(topic.qid, {})[docno] = 1
+            if (docno := names.document(target)) is not None:
+                judged = documents.setdefault(topic.qid, {}).setdefault(docno, grade)
                 kinds[names.kind(target)] += 1
             elif section is not None:
-                sections.setdefault(topic.qid, {})[section] = 1
+                judged = sections.setdefault(topic.qid, {}).setdefault(section, grade)
                 kinds[names.section_kind(target)] += 1
             else:
-                missing.append((number, topic.qid, target))
+                place = location.removeprefix(f"{path}:").strip()
+                judged = grade
+                missing += [(f"line {place}" if place.isdecimal() else place, topic.qid, target)] if grade > 0 else []
+            if judged != grade:
+                raise BenchmarkError(f"{location} judges {target} for '{topic.text[:40]}' again: keep one grade")
     if not topics:
         raise BenchmarkError(f"{path} holds no queries")
+    if continued:
+        warnings.append(f"{path}: {continued} rows without a query add answers to the query above them")
     if missing:
-        listed = ", ".join(f"{target} (line {number}{names.hint(target)})" for number, _, target in missing[:_LISTED])
+        listed = ", ".join(f"{target} ({place}{names.hint(target)})" for place, _, target in missing[:_LISTED])
         more = " ..." if len(missing) > _LISTED else ""
         warnings.append(f"{path}: {len(missing)} relevant documents are not in the vault: {listed}{more}")
     not_found = [(qid, target, 1) for _, qid, target in missing]
     return tuple(topics.values()), documents, sections, quotes, kinds, not_found
+
+
+def _grade_of(row: Mapping[str, Any], location: str) -> int | None:
+    """The grade of the answers in a row, None if it has no column for it, or words there."""
+    text = next((str(row[name]).strip() for name in GRADES if row.get(name) is not None), "none")
+    return None if any(map(str.isalpha, text)) else parse_grade(text, location)
 
 
 def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]:
@@ -213,26 +241,17 @@ def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]
 
 def _topic(cells: Mapping[str, Any], location: str) -> Topic:
     for name, value in cells.items():
-        if value is not None and name not in ("qid", "relevant", "filter") and not isinstance(value, str):
+        if value is not None and name not in ("qid", "relevant", "filter", "grade") and not isinstance(value, str):
             raise BenchmarkError(f"{location}: column '{name}' must be a text, got {shown(value)}")
     text = " ".join((cells["text"] or "").split())
     if not text:
         raise BenchmarkError(f"{location}: the query is empty: give it a text or remove the row")
-    qid = identifier(cells["qid"] or "") or f"q-{text_digest(text, 8)}"
-    others = ("qid", "text", "relevant", "filter")
+    qid = identifier("" if cells["qid"] is None else cells["qid"]) or f"q-{text_digest(text, 8)}"
+    others = ("qid", "text", "relevant", "filter", "grade")
     fields = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in others}
     fields |= {"split": fields["split"].lower()} if "split" in fields else {}
     conditions = read_filter(cells["filter"], location)
     return Topic(qid, text, **{name: value for name, value in fields.items() if value}, filter=conditions)
-
-
-def _targets(cell: Any, location: str) -> list[str]:
-    if cell is None:
-        return []
-    if not isinstance(cell, (str, list)) or not all(isinstance(item, str) for item in cell):
-        raise BenchmarkError(f"{location}: column 'relevant' must be a text or a list of texts")
-    names = entries(cell) if isinstance(cell, str) else cell
-    return [item.strip() for item in names if item.strip()]
 
 
 def judgments_by_id(

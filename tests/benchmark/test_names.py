@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.vault import load_vault
 from ragbench.corpus.reader import read_vault
-from tests.naming import naming
 
 PAGES = {
     "harbour/berths.md": "# Berths\n\n## Fees\n\nText.\n",
@@ -174,10 +172,3 @@ def test_notes_count_lost_quotes_as_not_found(vault: Path) -> None:
     benchmark = load_vault(vault, queries)
     assert "1 of 2 answers were found: 1 by path" in benchmark.notes[-1]
     assert [topic.split for topic in benchmark.topics] == ["train"]
-
-
-def test_query_in_several_rows_is_refused_with_the_remedy(vault: Path) -> None:
-    queries = vault / "q.csv"
-    queries.write_text("qid,text,relevant\n1,one,harbour/berths.md\n1,one,docs/readme.md\n")
-    with pytest.raises(BenchmarkError, check=naming("q.csv:3", "one row", "';'")):
-        load_vault(vault, queries)

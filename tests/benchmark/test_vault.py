@@ -109,21 +109,73 @@ def test_vault_prefers_judgments_of_file(tmp_path: Path) -> None:
     ]
 
 
+TABLES = {
+    "rows of a query": "text,relevant\none,index.md\none,\none,tea/storing.md\n",
+    "merged cells": "qid,text,relevant\n,one,index.md\n,,tea/storing.md\n",
+    "list of Python": "text,relevant\none,\"['index.md', 'tea/storing.md']\"\n",
+    "list of NumPy": "text,relevant\none,\"['index.md'\n 'tea/storing.md']\"\n",
+    "list of JSON": 'text,relevant\none,"[""index.md"", ""tea/storing.md""]"\n',
+    "list of a page": 'text,relevant\none,"- index.md\n- tea/storing.md"\n',
+    "grades": "query,docid,rating\none,index.md,1\none,tea/brewing.md,0\none,tea/storing.md,1\n",
+    "label that is no grade": "text,docno,label\none,index.md; tea/storing.md,easy\n",
+    "separator of Excel": "sep=;\r\ntext;relevant\r\none;index.md\r\none;tea/storing.md\r\n",
+    "lines of an old Mac": "text,relevant\rone,index.md\rone,tea/storing.md\r",
+}
+CASES = {
+    "grades by name": '{"query": "one", "relevant": {"index.md": 1, "tea/storing": 1, "tea/brewing": 0}}',
+    "objects": '{"query": "one", "expected": [{"path": "index.md"}, {"docno": "tea/storing", "grade": 1}]}',
+    "nested list": '{"q": "one", "expected": [["index.md", "tea/storing"]]}',
+    "list of cases": '[{"query": "one",\n"expected": ["index.md", "tea/storing"]}]',
+    "list of cases under a key": '{"version": 2, "cases": [{"query": "one", "expected": ["index.md", "tea/storing"]}]}',
+    "pages by query": '{"one": ["index.md", "tea/storing"]}',
+    "lines": '{"query": "one", "expected": "index.md"}\n{"query": "one", "expected": "tea/storing"}\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [*(("q.csv", text) for text in TABLES.values()), *(("q.json", text) for text in CASES.values())],
+    ids=[*TABLES, *CASES],
+)
+def test_vault_reads_answers_as_people_and_tools_write_them(name: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content.encode())
+    benchmark = load_vault(TEA / "vault", path)
+    (judged,) = benchmark.document_qrels.values()
+    assert [topic.text for topic in benchmark.topics] == ["one"]
+    assert {docno for docno, grade in judged.items() if grade > 0} == {"index", "tea/storing"}
+    assert judged.get("tea/brewing", 0) == 0
+
+
+def test_vault_names_cases_and_rows_without_a_query(tmp_path: Path) -> None:
+    yaml, table = tmp_path / "q.yaml", tmp_path / "q.csv"
+    yaml.write_text("- query: one\n  expected: [12, index.md]\n- {id: 0, query: two, expected: gone.md}\n")
+    benchmark = load_vault(TEA / "vault", yaml)
+    (warning, *_) = benchmark.warnings
+    assert warning.endswith("2 relevant documents are not in the vault: 12 (case 1), gone.md (case 2)")
+    assert benchmark.topics[1].qid == "0"
+    table.write_text("text,relevant\none,index.md\n,tea/storing.md\n")
+    (warning,) = load_vault(TEA / "vault", table).warnings
+    assert warning == f"{table}: 1 rows without a query add answers to the query above them"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("q.csv", "qid,relevant\n1,x\n", r"q.csv:2: column 'text' is missing; the columns are qid, relevant"),
         ("q.csv", "qid,text\n1,one\n2,\n", r"q.csv:3: the query is empty"),
         ("q.csv", "qid,text\n1,one\n1,two\n", r"q.csv:3 has query '1' \(two\) again"),
-        ("q.csv", "text\nsame\nsame\n", r"q.csv:3 has query 'q-[0-9a-f]{8}' \(same\) again"),
+        ("q.csv", "text,relevant,type\nsame,index,a\nsame,index,b\n", r"q.csv:3 has query 'q-.*\(same\) again: give"),
+        ("q.csv", "text,relevant,rating\none,index,2\none,index.md,1\n", r"q.csv:3 judges index.md for 'one' again"),
+        ("q.csv", "text,relevant,rating\none,index,\n", r"q.csv:2: grade '' is not a whole number"),
         ("q.csv", "qid,text\n1,what, exactly\n", r"q.csv:2 has 3 cells but the header 2"),
         ("q.csv", 'qid,text\n1,"two\nlines"\n2,"open\n', r"q.csv:4 is not CSV"),
         ("q.csv", b"qid,text\n1,caf\xe9\n", r"q.csv:2 is not UTF-8"),
         ("q.csv", "", r"q.csv is empty"),
         ("q.csv", "qid,text\n", r"q.csv holds no queries"),
-        ("q.xlsx", "PK", r"must be a .jsonl, .csv or .tsv file"),
+        ("q.xlsx", "PK", r"must be a .json, .jsonl, .yaml, .csv or .tsv file"),
         ("q.jsonl", '{"text": 5}\n', r"q.jsonl:1: column 'text' must be a text, got 5"),
-        ("q.jsonl", '{"text": "x", "relevant": [1]}\n', r"q.jsonl:1: column 'relevant' must be"),
+        ("q.jsonl", '{"text": "x", "relevant": [true]}\n', r"q.jsonl:1: an expected page must be"),
         ("q.csv", "text\n" + "x" * 200_000 + "\n", r"q.csv:2 is not CSV: field larger than field limit"),
     ],
 )

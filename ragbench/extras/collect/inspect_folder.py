@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
 from ragbench.base.suggestions import nearest
-from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.lines import read_rows_of_cases
 from ragbench.benchmark.names import LANGUAGE_FOLDER, Names
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.file_warning import grouped_by_kind
@@ -150,7 +150,7 @@ def _alike(pages: set[str], others: set[str]) -> bool:
 
 def _columns(queries: Path, names: Names) -> list[str]:
     """Which columns of a table are read and which are not, with what may have been meant."""
-    rows = [row for _, row in read_rows(queries)]
+    rows = [row for _, row in read_rows_of_cases(queries)]
     present = list(dict.fromkeys(name for row in rows for name in row))
     canonical_names = {alias: name for name, aliases in COLUMNS.items() for alias in aliases}
     read = [

@@ -9,21 +9,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
-from ragbench.benchmark.lines import read_rows, write_atomically
+from ragbench.benchmark.judgments import graded_names
+from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases, write_atomically
 from ragbench.benchmark.names import address
 from ragbench.benchmark.query_filter import QueryFilter, read_filter
-from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json_file
-from ragbench.boundary.yaml import read_yaml_file
 from ragbench.evaluation.moves import Answers
-
-QUERY = ("query", "question", "q", "text")
-EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", "path")
-"""The fields of a case, by preference."""
-_LINES = (".jsonl", ".ndjson", ".csv", ".tsv", ".gz")
 
 
 @dataclass(frozen=True)
@@ -69,19 +62,14 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def read_cases(path: Path) -> list[Case]:
-    """The cases of a file in JSON, JSON Lines, YAML or CSV. Raises BenchmarkError with the place of a wrong one.
-
-    JSON and YAML have a list of objects, such a list under any key, or the expected pages by query.
-    """
+    """The cases of a file in JSON, JSON Lines, YAML or CSV. Raises BenchmarkError with the place of a wrong one."""
     cases: dict[str, Case] = {}
-    for location, row in _rows(path):
+    for location, row in read_rows_of_cases(path):
         query = next((row[name] for name in QUERY if row.get(name)), None)
         expected = next((row[name] for name in EXPECTED if row.get(name)), None)
         if not isinstance(query, str) or not query.strip():
             raise BenchmarkError(f"{location} has no query: write it as {', '.join(QUERY[:-1])} or {QUERY[-1]}")
-        if isinstance(expected, str) and path.suffix.lower() in (".csv", ".tsv"):
-            expected = entries(expected)
-        pages = tuple(dict.fromkeys(_pages(expected, location)))
+        pages = tuple(dict.fromkeys(name for name, grade in graded_names(expected, location) if grade > 0))
         if not pages and not any(name in row for name in EXPECTED):
             fields = f"{', '.join(EXPECTED[:-1])} or {EXPECTED[-1]}"
             raise BenchmarkError(f"{location} names no page that answers '{query[:60]}': write it as {fields}")
@@ -92,49 +80,6 @@ def read_cases(path: Path) -> list[Case]:
         lack = "case with an expected page" if cases else "cases"
         raise BenchmarkError(f"{path} has no {lack}: write a list of objects with query and expected")
     return list(cases.values())
-
-
-def _rows(path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """(place, fields) of every case; names of fields are lower-case."""
-    suffix = path.suffix.lower()
-    if suffix not in (".json", ".yaml", ".yml", *_LINES):
-        raise BenchmarkError(f"{path} must be a .json, .jsonl, .yaml, .csv or .tsv file")
-    if suffix in _LINES:
-        return ((f"{path}:{number}", row) for number, row in read_rows(path))
-    try:
-        value = read_json_file(path) if suffix == ".json" else read_yaml_file(path)
-    except BoundaryError as error:
-        raise BenchmarkError(f"{path} cannot be read: {error}") from None
-    except OSError as error:
-        raise BenchmarkError(f"{path} cannot be read: {why_unreadable(error)}") from None
-    lists = [value] if isinstance(value, list) else []
-    if isinstance(value, Mapping):
-        lists = [items for items in value.values() if isinstance(items, list) and items and _are_objects(items)]
-        if not lists:
-            lists = [[{"query": str(query), "expected": pages} for query, pages in value.items()]]
-    if len(lists) != 1 or not _are_objects(lists[0]):
-        raise BenchmarkError(f"{path} must have one list of objects with query and expected, got {shown(value)}")
-    return (
-        (f"{path}: case {number}", {str(key).strip().lower(): cell for key, cell in row.items()})
-        for number, row in enumerate(lists[0], start=1)
-    )
-
-
-def _are_objects(items: Sequence[Any]) -> bool:
-    return all(isinstance(item, Mapping) for item in items)
-
-
-def _pages(value: Any, location: str) -> list[str]:
-    """The names in a field: a text, a number, an object with one of `EXPECTED` or an id, or a list of these."""
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return [page for item in value for page in _pages(item, location)]
-    if isinstance(value, Mapping):
-        return _pages(next((value[name] for name in (*EXPECTED, "id", "docno") if value.get(name)), None), location)
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise BenchmarkError(f"{location}: an expected page must be an id, a path or an address, got {shown(value)}")
-    return [str(value).strip()] if str(value).strip() else []
 
 
 @dataclass(frozen=True)

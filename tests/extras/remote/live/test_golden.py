@@ -77,7 +77,7 @@ def test_golden_that_is_wrong_is_one_sentence(text: str, message: str, tmp_path:
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["golden.txt", "golden", "folder.d"])
+@pytest.mark.parametrize("name", ["golden.docx", "golden", "folder.d"])
 def test_golden_of_another_kind_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('[{"query": "a", "expected": "b"}]', "utf-8")
     with pytest.raises(BenchmarkError, match=r"must be a \.json, \.jsonl, \.yaml, \.csv or \.tsv file"):
