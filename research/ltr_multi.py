@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Name, Positive, Validated
 from ragbench.base.build import build
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable
+from ragbench.base.options import Name, Positive, Validated
 from ragbench.base.progress import task_ticks
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import pytest
 from annotated_types import Interval, MinLen
 
-from ragbench.base import bounds
-from ragbench.base.bounds import Count, Name, Prompt, Refused, Share, Validated, Weight, as_options, one_of, shown
+from ragbench.base import options
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import Count, Name, Prompt, Refused, Share, Validated, Weight, as_options, one_of, shown
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def test_validated_caller_names_the_field_otherwise() -> None:
         Lamp(watts=0)
     assert str(caught.value) == "--watts must be at least 1, got 0"
     with pytest.raises(Refused) as refusal:
-        bounds.check_field(Lamp, "weights", {"red": "x"})
+        options.check_field(Lamp, "weights", {"red": "x"})
     assert (refusal.value.key, refusal.value.reason) == ("weights.red", "must be a number of at least 0, got 'x'")
 
 

@@ -6,17 +6,40 @@
     @option("archive", before="cut") # a switch with its place in the pipeline
     @section("latency")              # a section of every configuration: latency.rounds=5
 
-`ragbench.config.store` gives Hydra a schema of each. Nothing is imported or composed here.
+The values of its fields have bounds, written as types and checked whenever an object is made:
+
+    @dataclass(frozen=True)
+    class Rerank(Validated):
+        depth: Count = 10
+
+`Rerank(depth=0)` raises ConfigError: "Rerank.depth must be at least 1, got 0". The configuration is checked by the same
+types (`ragbench.config`), under the key that holds the value: "p6.depth must be at least 1, got 0".
+
+`ragbench.config.store` gives Hydra a schema of each option. Nothing is imported or composed here.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from annotated_types import Ge, Gt, Interval, Le, Lt
+
+from ragbench.base.errors import ConfigError, names_secret, redacted
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic_core import CoreSchema, ErrorDetails
+
 
 _Made = TypeVar("_Made", bound=Callable[..., Any])
 
@@ -143,3 +166,239 @@ def dotted(target: Callable[..., Any]) -> str:
 def sections() -> Mapping[str, type]:
     """By key the dataclass of every section that the imported modules declare."""
     return dict(_sections)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition on a value, and the words that follow its key when it fails: `must not be blank`."""
+
+    condition: Callable[[Any], bool]
+    description: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The check as pydantic runs it, after the check of the type."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def _checked(self, value: Any) -> Any:
+        from pydantic_core import PydanticCustomError
+
+        if not self.condition(value):
+            raise PydanticCustomError("holds", "{words}", {"words": self.description})
+        return value
+
+
+_SHOWN_CHARS = 60  # characters of a text in a message
+
+
+def one_of(*known: str) -> Constraint:
+    """The condition that a text is one of these."""
+    return Constraint(lambda value: value in known, f"must be one of {', '.join(known)}")
+
+
+Count = Annotated[int, Ge(1)]
+Natural = Annotated[int, Ge(0)]
+Seed = Annotated[int, Interval(ge=0, lt=2**32)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+Confidence = Annotated[float, Interval(gt=0.5, lt=1)]
+Cosine = Annotated[float, Interval(ge=-1, le=1)]
+Weight = Annotated[float, Ge(0)]
+Factor = Annotated[float, Ge(1)]
+Positive = Annotated[float, Gt(0)]
+Name = Annotated[str, Constraint(lambda text: bool(text.strip()), "must not be blank")]
+Prompt = Annotated[str, Constraint(lambda text: "{query}" in text, "must hold {query} where the query belongs")]
+
+
+class Refused(ConfigError):
+    """A value that cannot be used: the `key` that holds it, relative to `owner`, and the `reason`."""
+
+    def __init__(self, owner: str, key: str, reason: str) -> None:
+        super().__init__(f"{owner}.{key} {reason}" if owner else f"{key} {reason}")
+        self.key, self.reason = key, reason
+
+
+class Validated:
+    """Base of frozen dataclasses whose field types state the bounds of their values; checked when one is made.
+
+    A list becomes a tuple and a whole number a float where the type requires it. A class with rules between its fields
+    extends `__post_init__` and raises the error that `refused` returns.
+    """
+
+    def __post_init__(self) -> None:
+        """Check every field. Raises Refused, a ConfigError."""
+        for name in _fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
+            try:
+                value = check_field(type(self), name, getattr(self, name))
+            except Refused as refusal:
+                raise self.refused(refusal.key, refusal.reason) from None
+            object.__setattr__(self, name, value)
+
+    def refused(self, key: str, reason: str) -> Refused:
+        """The error that says why a field cannot have its value: `self.refused("high", "must be above low")`."""
+        return Refused(type(self).__name__, key, reason)
+
+
+@contextmanager
+def as_options() -> Iterator[None]:
+    """Raise Refused from inside the block with the option of the command: `--max-top must be at least 1, got 0`."""
+    try:
+        yield
+    except Refused as refusal:
+        raise Refused("", f"--{refusal.key.replace('_', '-')}", refusal.reason) from None
+
+
+def check_field(cls: Callable[..., Any], name: str, value: Any) -> Any:
+    """The value in the type of a dataclass's field, or of a function's parameter. Raises Refused, with no owner."""
+    from pydantic import ValidationError
+
+    try:
+        # Strict: "10" is not a number and 1 is not a truth value. Lists may stand for tuples.
+        return _adapter(cls, name).validate_python(_lists_to_tuples(value), strict=True)
+    except ValidationError as error:
+        key, reason = _key_and_reason(error.errors(include_url=False)[0], _hints(cls)[name], name, value)
+        raise Refused("", key, reason) from None
+
+
+def dataclass_in(cls: type, name: str) -> type | None:
+    """The dataclass that a field holds (or null); None when the field holds anything else."""
+    inner = _without_null(_hints(cls)[name])[0]
+    return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None
+
+
+@cache
+def _hints(cls: Callable[..., Any]) -> Mapping[str, Any]:
+    return typing.get_type_hints(cls, include_extras=True)
+
+
+@cache
+def _fields(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls) if field.init)
+
+
+@cache
+def _adapter(cls: Callable[..., Any], name: str) -> TypeAdapter[Any]:
+    """The checker of a field's values, cached: making it takes longer than checking."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    hint = _hints(cls)[name]
+    if dataclasses.is_dataclass(hint):  # its own fields were checked when it was made
+        return TypeAdapter(hint)
+    return TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False, arbitrary_types_allowed=True))
+
+
+def _lists_to_tuples(value: Any) -> Any:
+    return tuple(map(_lists_to_tuples, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _key_and_reason(error: ErrorDetails, hint: Any, key: str, value: Any) -> tuple[str, str]:
+    """The key of the offending part, and what it must be."""
+    places = error["loc"]
+    if places[-1:] == ("[key]",):
+        keys = typing.get_args(_without_annotations(_without_null(hint)[0])[0])[0]
+        must = error.get("ctx", {}).get("words") or f"must be {_type_in_words(keys)}"
+        return key, f"names '{places[-2]}', which {must}"
+    for field in places:
+        inner = _element_type(hint)
+        if inner is None or (error["type"] == "missing" and field == places[-1]):
+            break
+        hint, key, value = inner, f"{key}.{field}" if isinstance(field, str) else f"{key}[{field}]", value[field]
+    return key, f"{_requirement(error, hint)}, got {shown(value)}"
+
+
+def _requirement(error: ErrorDetails, hint: Any) -> str:
+    context, kind = error.get("ctx", {}), error["type"]
+    if "words" in context:
+        return str(context["words"])
+    for end, phrase in (("min_length", "at least"), ("max_length", "at most")):
+        if end in context:
+            return f"must hold {phrase} {context[end]}"
+    inner, or_null = _without_null(hint)
+    bounds = _bounds_in_words(inner)
+    if bounds and {"ge", "gt", "le", "lt"} & set(context):
+        return f"must be {bounds}{or_null}"
+    if kind == "finite_number":
+        upper = "between" in bounds or "most" in bounds
+        return f"must be {bounds}{or_null}" if upper else f"must be finite{' and ' if bounds else ''}{bounds}{or_null}"
+    return f"must be {_type_in_words(inner)}{or_null}"
+
+
+_PLAIN = {
+    types.NoneType: ("null", "null"),
+    bool: ("true or false", "true or false"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    str: ("a text", "texts"),
+    Path: ("a path", "paths"),
+}
+
+
+def _type_in_words(hint: Any, many: bool = False) -> str:
+    """A type in words: `a whole number of at least 1, or null`."""
+    plain = _without_annotations(hint)[0]
+    origin, parts = typing.get_origin(plain), typing.get_args(plain)
+    if origin in (typing.Union, types.UnionType):
+        return (" or " if many else ", or ").join(_type_in_words(part, many) for part in parts)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, parts))}"
+    if plain in _PLAIN:
+        noun, bounds = _PLAIN[plain][many], _bounds_in_words(hint)
+        return f"{noun} {'of ' if bounds.startswith('at') else ''}{bounds}".rstrip()
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "mappings" if many else f"a mapping to {_type_in_words(parts[1], many=True)}" if parts else "a mapping"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return "lists" if many else f"a list of {_type_in_words(parts[0], many=True)}"
+    return f"a {getattr(plain, '__name__', plain)}"
+
+
+def _bounds_in_words(hint: Any) -> str:
+    """The bounds of a number in words: `between 0 and 1`, empty where it has none."""
+    bounds: dict[str, Any] = {}
+    for annotation in _without_annotations(hint)[1]:
+        for part in annotation if isinstance(annotation, Interval) else (annotation,):
+            if isinstance(part, (Ge, Gt, Le, Lt)):
+                ((name, bound),) = dataclasses.asdict(part).items()
+                bounds[name] = bound
+    if set(bounds) == {"ge", "le"}:
+        return f"between {bounds['ge']} and {bounds['le']}"
+    phrases = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    return " and ".join(f"{phrases[name]} {bounds[name]}" for name in phrases if name in bounds)
+
+
+def _without_null(hint: Any) -> tuple[Any, str]:
+    """A type without None next to it, and the words for that; a type of several others stays as it is."""
+    parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
+    others = [part for part in parts if part is not types.NoneType]
+    return (others[0], ", or null") if len(others) == 1 else (hint, "")
+
+
+def _without_annotations(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without its annotations, and the annotations."""
+    if typing.get_origin(hint) is Annotated:
+        return typing.get_args(hint)[0], hint.__metadata__
+    return hint, ()
+
+
+def _element_type(hint: Any) -> Any:
+    """The type of the values in a mapping or a list; None for any other type and for a union of types."""
+    plain = _without_annotations(_without_null(hint)[0])[0]
+    origin, parts = typing.get_origin(plain), typing.get_args(plain)
+    if not isinstance(origin, type) or not parts:
+        return None
+    return parts[1] if issubclass(origin, Mapping) else parts[0] if issubclass(origin, Sequence) else None
+
+
+def shown(value: Any) -> str:
+    """A value as in a configuration file, in one short line."""
+    if isinstance(value, str):
+        value = redacted(" ".join(value.split()) if value.strip() else value)
+        return f"'{value if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + '...'}'"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(shown, value[:5]))}{', ...' if len(value) > 5 else ''}]"
+    if isinstance(value, Mapping):
+        items = list(value.items())[:5]
+        inside = (f"{key}: {'***' if names_secret(str(key)) else shown(item)}" for key, item in items)
+        return "{" + ", ".join(inside) + "}"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value)

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragbench.base import registry
-from ragbench.base.bounds import Count, Natural, Refused, Validated, check_field, shown
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.options import option
+from ragbench.base.options import Count, Natural, Refused, Validated, check_field, option, shown
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.followed_labels import without_doubtful

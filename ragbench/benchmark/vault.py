@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
-from ragbench.base.options import option
+from ragbench.base.options import option, shown
 from ragbench.benchmark.benchmark import Benchmark, Topic, docno_of_section
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.judgments import (

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, registry
-from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError, RagbenchError, ResultsError
 from ragbench.base.files import write_text
+from ragbench.base.options import as_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.bounds import shown
 from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
-from ragbench.base.options import options
+from ragbench.base.options import options, shown
 from ragbench.base.suggestions import nearest, options_hint
 from ragbench.config.available import Available
 from ragbench.config.names import EXPERIMENT, numbered

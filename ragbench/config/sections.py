@@ -8,10 +8,20 @@ from typing import Annotated, Any
 
 from annotated_types import MinLen
 
-from ragbench.base.bounds import Constraint, Count, Name, Seed, Validated, Weight, one_of
 from ragbench.base.build import build
 from ragbench.base.errors import without_secret
-from ragbench.base.options import option, section, values_option
+from ragbench.base.options import (
+    Constraint,
+    Count,
+    Name,
+    Seed,
+    Validated,
+    Weight,
+    one_of,
+    option,
+    section,
+    values_option,
+)
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")

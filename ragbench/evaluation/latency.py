@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base import query_cache
-from ragbench.base.bounds import Count, Natural, Seed, Validated
 from ragbench.base.errors import LiveError
-from ragbench.base.options import section
+from ragbench.base.options import Count, Natural, Seed, Validated, section
 from ragbench.base.progress import task_ticks, track
 from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary

@@ -8,9 +8,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ragbench.base.bounds import Confidence, Count, Validated, Weight
 from ragbench.base.build import active, build
-from ragbench.base.options import section
+from ragbench.base.options import Confidence, Count, Validated, Weight, section
 from ragbench.evaluation.measures import PRIMARY, primary
 from ragbench.evidence.statistics import Comparison, compare_all
 

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import console
-from ragbench.base.bounds import Confidence, Share, Validated, Weight
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
 from ragbench.base.formatting import counted
+from ragbench.base.options import Confidence, Share, Validated, Weight
 from ragbench.evaluation import contexts
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms, JudgedContrast

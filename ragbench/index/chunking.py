@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from ragbench.base.bounds import Natural, Validated
-from ragbench.base.options import option
+from ragbench.base.options import Natural, Validated, option
 from ragbench.base.types import Chunk, Document
 from ragbench.corpus.sections import sections_between
 from ragbench.index.spans import Sizes, Span, spans

@@ -30,9 +30,8 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base import progress
-from ragbench.base.bounds import Count, Validated
 from ragbench.base.errors import IndexError_, ModelError
-from ragbench.base.options import section
+from ragbench.base.options import Count, Validated, section
 from ragbench.base.types import Ranking
 from ragbench.index.artefacts import misfit
 from ragbench.index.chunks import ChunkTable

@@ -29,9 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import progress
-from ragbench.base.bounds import Constraint, Positive, Share, Validated, Weight
 from ragbench.base.errors import ConfigError, IndexError_
-from ragbench.base.options import section
+from ragbench.base.options import Constraint, Positive, Share, Validated, Weight, section
 from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
 from ragbench.index.analyzers import (

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from ragbench.base.bounds import one_of
 from ragbench.base.document_names import has_words, is_untitled, words_of_path
-from ragbench.base.options import section
+from ragbench.base.options import one_of, section
 from ragbench.corpus.metadata import read_metadata
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Validated
-from ragbench.base.options import section
+from ragbench.base.options import Count, Validated, section
 from ragbench.boundary.json import read_json_file
 from ragbench.index.parts import StoredPart
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from ragbench.base.bounds import Constraint, Count, Name, Positive, Validated, Weight
 from ragbench.base.errors import BoundaryError, without_secret
+from ragbench.base.options import Constraint, Count, Name, Positive, Validated, Weight
 from ragbench.base.query_cache import QueryCache
 from ragbench.boundary.paths import split_address
 

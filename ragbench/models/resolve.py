@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from annotated_types import Ge
 
 from ragbench.base import foreign, registry
-from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import ModelError
-from ragbench.base.options import section
+from ragbench.base.options import Constraint, Validated, section
 from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import FolderSettings, ModelFolder, find_model, read_settings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.base.bounds import Refused
+from ragbench.base.options import Refused
 from ragbench.extras.systems.stages.adjust import BoostConnected, BoostFolder, KeepDiverse, NormaliseScores
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import as_options
 
 if TYPE_CHECKING:
     from ragbench.models.chat import ChatSpec

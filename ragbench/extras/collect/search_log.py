@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.options import shown
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json

@@ -26,10 +26,10 @@ from traceback import walk_tb
 from typing import Any
 
 from ragbench.base import locations, registry
-from ragbench.base.bounds import shown
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
+from ragbench.base.options import shown
 from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark

@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, overload
 
 from ragbench.base import locations
-from ragbench.base.bounds import shown
 from ragbench.base.build import build
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.formatting import counted
+from ragbench.base.options import shown
 from ragbench.base.types import Document, Hit
 from ragbench.boundary.permissions import trusting
 from ragbench.boundary.yaml import read_yaml_file

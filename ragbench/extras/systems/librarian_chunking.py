@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragbench.base.bounds import Count, Natural, Validated
-from ragbench.base.options import option
+from ragbench.base.options import Count, Natural, Validated, option
 from ragbench.base.types import Chunk, Document
 from ragbench.index.chunking import chunk_of_span
 from ragbench.index.spans import Span

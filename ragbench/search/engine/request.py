@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from ragbench.base.bounds import Validated
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import Validated
 from ragbench.base.types import Query, QueryClass, QueryState, Ranking
 from ragbench.corpus.metadata import Date
 from ragbench.search.engine.modes import Mode, Stages, in_mode

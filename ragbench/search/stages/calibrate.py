@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Natural, Positive, Share
-from ragbench.base.options import option
+from ragbench.base.options import Natural, Positive, Share, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
 from ragbench.search.stages.stage import Filter, Reorder, Retriever, StateProperty, fused

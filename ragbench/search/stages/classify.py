@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ragbench.base.bounds import Weight
-from ragbench.base.options import option
+from ragbench.base.options import Weight, option
 from ragbench.base.types import QueryClass, QueryState
 from ragbench.search.stages.signals import names_a_location, names_something_exact
 from ragbench.search.stages.stage import StateProperty, StateStage

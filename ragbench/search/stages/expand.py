@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Cosine, Count, Name, Prompt
 from ragbench.base.errors import ModelError
-from ragbench.base.options import option
+from ragbench.base.options import Cosine, Count, Name, Prompt, option
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Constraint, Name, Natural, shown
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.base.options import option
+from ragbench.base.options import Constraint, Name, Natural, option, shown
 from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.doc_type import DOC_TYPES

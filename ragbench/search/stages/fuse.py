@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import registry
-from ragbench.base.bounds import Constraint, Positive, Share, Weight
-from ragbench.base.options import option
+from ragbench.base.options import Constraint, Positive, Share, Weight, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
 from ragbench.search.stages.stage import Stage, StateProperty, StateStage

@@ -13,8 +13,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Factor, Share
-from ragbench.base.options import option
+from ragbench.base.options import Count, Factor, Share, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.stage import Boost, StateProperty, StateStage
 

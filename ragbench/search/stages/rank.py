@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Weight
-from ragbench.base.options import option
+from ragbench.base.options import Count, Weight, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Constraint, Share, Weight
-from ragbench.base.options import option
+from ragbench.base.options import Constraint, Share, Weight, option
 from ragbench.search.stages.stage import Boost, StateProperty
 
 if TYPE_CHECKING:

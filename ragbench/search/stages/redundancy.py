@@ -10,8 +10,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Cosine, Count, Natural, Share
-from ragbench.base.options import option
+from ragbench.base.options import Cosine, Count, Natural, Share, option
 from ragbench.base.types import QueryClass, QueryState, Ranking
 from ragbench.search.stages.stage import Filter, Reorder, StateProperty, first_of_similar, fused
 

@@ -10,8 +10,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Share, Weight
-from ragbench.base.options import option
+from ragbench.base.options import Count, Share, Weight, option
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Name, Share, Weight
 from ragbench.base.errors import ConfigError
-from ragbench.base.options import option
+from ragbench.base.options import Count, Name, Share, Weight, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.code import common_name
 from ragbench.index.lexical import Bm25F, LexicalSpec

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Validated
 from ragbench.base.errors import RagbenchError
+from ragbench.base.options import Validated
 from ragbench.base.types import QueryState, Ranking
 
 if TYPE_CHECKING:

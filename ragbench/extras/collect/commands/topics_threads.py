@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import has_text
 from ragbench.base.formatting import counted
+from ragbench.base.options import as_options
 from ragbench.extras.collect.commands.topics import print_counts, print_next
 
 DESCRIPTION = """Take user questions from an issue tracker or forum, judged by the pages that answers link to.

@@ -14,9 +14,9 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Count, Natural, Validated
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
+from ragbench.base.options import Count, Natural, Validated
 from ragbench.base.progress import report
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic, area

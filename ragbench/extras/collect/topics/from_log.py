@@ -19,10 +19,10 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.base.bounds import Count, Natural, Share, Validated
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.formatting import counted
+from ragbench.base.options import Count, Natural, Share, Validated
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.names import Names

@@ -8,8 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from annotated_types import Interval, MinLen
 
-from ragbench.base.bounds import Count, Natural, Positive, Share, Validated
-from ragbench.base.options import option
+from ragbench.base.options import Count, Natural, Positive, Share, Validated, option
 
 _Usual = Literal["description", "alias", "link", "question", "first_sentence"]
 

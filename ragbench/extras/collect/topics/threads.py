@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ragbench.base.bounds import Count, Factor, Share, Validated
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
+from ragbench.base.options import Count, Factor, Share, Validated
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.names import Names, address
 from ragbench.benchmark.redirects import Redirects

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.options import as_options
 from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import one_of
 from ragbench.base.errors import ConfigError
-from ragbench.base.options import option
+from ragbench.base.options import one_of, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
 from ragbench.search.stages.stage import Reorder, Retriever, StateProperty, fused

@@ -13,10 +13,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from ragbench.base.bounds import Count, Name, Natural, Share
 from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
-from ragbench.base.options import option
+from ragbench.base.options import Count, Name, Natural, Share, option
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
 from ragbench.extras.remote.live import objects

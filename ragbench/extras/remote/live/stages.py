@@ -13,11 +13,10 @@ from annotated_types import MinLen
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from ragbench.base.bounds import Constraint, Name, Natural, Positive
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import counted
-from ragbench.base.options import option
+from ragbench.base.options import Constraint, Name, Natural, Positive, option
 from ragbench.base.types import Query, QueryState
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.extras.remote.live import client

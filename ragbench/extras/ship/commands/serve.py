@@ -9,9 +9,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
+from ragbench.base.options import as_options
 
 if TYPE_CHECKING:
     from ragbench.extras.ship.serving.service import SearchService

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Factor, Share, Weight
-from ragbench.base.options import option
+from ragbench.base.options import Count, Factor, Share, Weight, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.state import SystemProperty
 from ragbench.search.stages.stage import Stage, StateProperty, StateStage, current_ranking, with_current_ranking

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Count, Positive, Prompt
 from ragbench.base.errors import ModelError
-from ragbench.base.options import option
+from ragbench.base.options import Count, Positive, Prompt, option
 from ragbench.base.types import QueryState
 from ragbench.extras.systems.state import ExpandedQuery, SystemProperty
 from ragbench.models.chat import ChatFields

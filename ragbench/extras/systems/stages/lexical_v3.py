@@ -10,8 +10,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Factor, Weight, one_of
-from ragbench.base.options import option
+from ragbench.base.options import Count, Factor, Weight, one_of, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.parts.names import tags_in
 from ragbench.extras.systems.state import ExpandedQuery, RecalledNotes, SystemProperty

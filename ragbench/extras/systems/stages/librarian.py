@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Natural, Share, Weight
-from ragbench.base.options import option
+from ragbench.base.options import Count, Natural, Share, Weight, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.state import SystemProperty
 from ragbench.search.stages.stage import StateProperty, StateStage, fused, keep_hits
