@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from ragbench.base import console
 from ragbench.base.types import Hit
-from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.split import TRAIN, has_halves
+from ragbench.benchmark.benchmark import TRAIN, Benchmark, has_halves
 from ragbench.config import composition
-from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.overrides import named_arms
+from ragbench.config.settings import ArmBuilder
 from ragbench.corpus.sections import section_id
 from ragbench.evidence.max_t import resamples
 from ragbench.search.engine.context import DEPTH, context, count_tokens

@@ -150,7 +150,7 @@ def fingerprints(work: Path) -> dict[str, Any]:
     """Return the fingerprints of every preset: its pipeline, its index specification, its artefacts."""
     from ragbench.base.fingerprint import digest
     from ragbench.config import composition
-    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.config.settings import ArmBuilder
 
     frozen = {}
     benchmark = experiment("vault", work, []).benchmark

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragbench.base.formatting import with_interval
+from ragbench.base.console import with_interval
 from ragbench.config.languages import suited_to
 from ragbench.evidence.statistics import compare_all
 from ragbench.index.language_detection import languages

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbench.base import console
-from ragbench.base.console import markdown
+from ragbench.base.console import markdown, with_interval
 from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_text
-from ragbench.base.formatting import with_interval
-from ragbench.benchmark.split import TEST, TRAIN
+from ragbench.benchmark.benchmark import TEST, TRAIN
 from ragbench.config import available
 from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, FALSE_SILENCE, PASSAGE, PRIMARY, SILENCE

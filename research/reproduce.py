@@ -14,8 +14,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.console import with_interval
 from ragbench.base.errors import ConfigError
-from ragbench.base.formatting import with_interval
 
 if TYPE_CHECKING:
     from ragbench.workbench import Results

@@ -20,12 +20,10 @@ from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.boundary.checksummed_json import read_checksummed
 from ragbench.config import composition
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
+from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index
-from ragbench.index.spec import IndexSpec
+from ragbench.index.index import Index, IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 from ragbench.search.stages.stage import Stage
@@ -235,7 +233,7 @@ def write_results():
     import pandas as pd
 
     from ragbench.config import composition
-    from ragbench.results import environment, measurements, store, verdicts
+    from ragbench.results import environment, measurements, store
 
     settings = composition.compose(["statistics.draws=2000"])
     record = {"split": "test", "benchmark": {"name": "made", "digest": "d" * 64}, "overrides": {}}
@@ -282,7 +280,9 @@ def write_results():
             "parameters": {arm: {} for arm in arms},
             "topics": max(map(len, arms.values())),
         }
-        verdicts.against_first(measurements.Measurements(folder, final, pd.concat(frames, ignore_index=True), latency))
+        measurements.against_first(
+            measurements.Measurements(folder, final, pd.concat(frames, ignore_index=True), latency)
+        )
         made.finish(final)
         return folder
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from ragbench.config import composition
-from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
+from ragbench.config.settings import ArmBuilder
 from ragbench.models.bundled_vectors import _KEY_BYTES as KEY_BYTES
 from ragbench.models.bundled_vectors import packed, shipped
 from ragbench.models.cache import CachedEncoder

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ragbench.base import console
 from ragbench.config import composition
-from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.settings import ArmBuilder
 
 
 def test_arm_builder_shares_an_index_of_equal_specifications(workplace: Path, benchmark_small) -> None:

@@ -18,7 +18,7 @@ from ragbench.boundary.yaml import read_yaml_file
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.experiment.run import run
-from ragbench.results import verdicts
+from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 from tests.ports import free_port
@@ -38,7 +38,7 @@ def compared(workplace: Path, tmp_path_factory: pytest.TempPathFactory, benchmar
             *(f"paths.results={folder}", f"paths.index={workplace / 'index'}", f"paths.cache={workplace / 'cache'}"),
         ]
     )
-    frame = run(arms, benchmark_small, conclude=verdicts.against_first)
+    frame = run(arms, benchmark_small, conclude=measurements.against_first)
     assert tracking.log(tracking.target_of(arms[0]), frame.folder)
     return frame
 

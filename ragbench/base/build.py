@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ragbench.base import options
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, did_you_mean
 from ragbench.base.options import Refused, check_field, dataclass_in, shown
-from ragbench.base.suggestions import did_you_mean
 
 _T = TypeVar("_T")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, RagbenchError
-from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.follow import Earlier, Followed, LabelFollower, health

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragbench.base.formatting import counted
+from ragbench.base.console import counted
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,17 @@ from contextlib import nullcontext
 from typing import NoReturn
 
 from ragbench.base import console, processes, registry
-from ragbench.base.errors import BAD_INPUT, FAILED, INTERRUPTED, ArmsFailed, ConfigError, RagbenchError
+from ragbench.base.errors import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    ArmsFailed,
+    ConfigError,
+    RagbenchError,
+    did_you_mean,
+    nearest,
+)
 from ragbench.base.files import unusable
-from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.boundary.permissions import trust
 from ragbench.commands import GROUPS, SUMMARY, WORDS, Call, call, everything
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.console import counted
 from ragbench.base.errors import BAD_INPUT, RagbenchError
-from ragbench.base.formatting import counted
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings

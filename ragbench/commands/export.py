@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Find the arm, weigh its evidence, write, say what is missing."""
-    from ragbench.export.write import write
+    from ragbench.export.file_format import write
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, limit=1)

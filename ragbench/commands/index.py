@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.list:
         artefacts = list(ArtefactStore(settings.index_folder).list())
     else:
-        from ragbench.config.arm_builder import ArmBuilder
+        from ragbench.config.settings import ArmBuilder
 
         benchmark = settings.documents()
         with console.progress(arguments.quiet or arguments.json):

@@ -95,7 +95,7 @@ def main(arguments: argparse.Namespace) -> int:
         settings = [arm.with_values({"hyde.text": arguments.hypothesis}).check() for arm in settings]
     if any(arm.pipeline.recorded for arm in settings):
         raise ConfigError("a run file answers only the topics in it: measure it with ragbench run live=trec")
-    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.config.settings import ArmBuilder
     from ragbench.search.engine.answer import answer, as_mapping, show
 
     benchmark = settings[0].documents()

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.base import locations
 from ragbench.base.console import short_path
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, did_you_mean, options_hint
 from ragbench.base.options import OFF
-from ragbench.base.suggestions import did_you_mean, options_hint
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import store
 from ragbench.config.names import EXPERIMENT, numbered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ragbench.base.formatting import counted
+from ragbench.base.console import counted
 from ragbench.index.analyzers import analyzers
 from ragbench.index.language_detection import languages
 from ragbench.index.languages import analyzers_for

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.build import TARGET
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, nearest, options_hint
 from ragbench.base.options import options, shown
-from ragbench.base.suggestions import nearest, options_hint
 from ragbench.config.available import Available
 from ragbench.config.names import EXPERIMENT, numbered
 

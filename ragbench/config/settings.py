@@ -1,8 +1,8 @@
-"""One composed configuration as objects: its pipeline, its index, the way it is measured."""
+"""One composed configuration as objects: its pipeline, its index, the way it is measured; and the arms made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from ragbench.base import locations, registry
 from ragbench.base.build import active, build, make, value_at
 from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_data
 from ragbench.config.benchmark import load
@@ -20,12 +21,13 @@ from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.dense import DenseSpec
 from ragbench.index.filters import MetadataSpec
+from ragbench.index.index import Index, IndexSpec, VectorsSpec
 from ragbench.index.lexical import LexicalSpec
-from ragbench.index.spec import IndexSpec, VectorsSpec
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
+from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
@@ -211,3 +213,44 @@ class Settings:
         for switch in ("p4", "p9"):
             fields.update(self.value(f"{switch}.fields") or {})
         return fields
+
+
+@dataclass(frozen=True)
+class ArmBuilder:
+    """Builds the arms of settings; keeps the indexes and models that they share while an experiment runs."""
+
+    benchmark: Benchmark
+    store: ArtefactStore
+    models: Models
+
+    @staticmethod
+    def of(settings: Settings, benchmark: Benchmark) -> ArmBuilder:
+        """A builder that works in the folders that the settings name."""
+        return ArmBuilder(benchmark, settings.artefacts, settings.models())
+
+    def arms(self, settings: Sequence[Settings]) -> list[Arm]:
+        """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""
+        built: dict[str, Index] = {}
+        opened: dict[Hashable, Any] = {}
+
+        def index(spec: IndexSpec) -> Index:
+            key = digest(spec)
+            if key not in built:
+                built[key] = Index(
+                    spec,
+                    self.benchmark.collection,
+                    lambda: self.benchmark.documents,
+                    self.store,
+                    self.models,
+                    opened,
+                )
+            return built[key]
+
+        masked = any(topic.masked for topic in self.benchmark.topics)
+        for arm_settings in settings:
+            if masked and arm_settings.pipeline.live:
+                raise ConfigError(
+                    f"arm '{arm_settings.name}' is a live search, whose documents cannot be masked for synthetic "
+                    "queries: measure it on human-written queries or on a search log"
+                )
+        return [Arm(arm_settings.name, arm_settings.pipeline, index(arm_settings.index)) for arm_settings in settings]

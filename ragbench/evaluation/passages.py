@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState, Ranking
-from ragbench.evaluation.level_runs import decreasing
 from ragbench.evaluation.measures import (
     DEPTH,
     DOCUMENT,
@@ -24,6 +23,7 @@ from ragbench.evaluation.measures import (
     PRIMARY,
     UNJUDGED,
     Gains,
+    decreasing,
     has_nonrelevant_judgments,
     if_useful,
     ndcg,

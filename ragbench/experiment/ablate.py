@@ -31,7 +31,7 @@ from ragbench.config.overrides import section_of, word
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.statistics import Contrast
-from ragbench.results import verdicts
+from ragbench.results import measurements
 from ragbench.search.engine.pipeline import MissingInput
 
 if TYPE_CHECKING:
@@ -405,7 +405,7 @@ def judge(ablation: Ablation, results: Measurements) -> list[JudgedContrast]:
 def conclude(ablation: Ablation, results: Measurements) -> None:
     """Write the verdicts, and a description of the design, next to the results."""
     values = {arm.name: results.values(arm.name).to_numpy(dtype=np.float64) for arm in ablation.settings}
-    verdicts.write(results, judge(ablation, results), ablation.design.standard_errors(values))
+    measurements.write_verdicts(results, judge(ablation, results), ablation.design.standard_errors(values))
     sentences = [ablation.design.describe(), *(f"{note[0].upper()}{note[1:]}." for note in ablation.notes)]
     write_text(results.folder / "design.txt", "".join(f"{sentence}\n" for sentence in sentences))
 

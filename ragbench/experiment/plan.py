@@ -13,9 +13,8 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.sections import ExecutionSpec
-from ragbench.config.settings import Settings
+from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec, Timing
 from ragbench.experiment import differences

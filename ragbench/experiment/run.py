@@ -2,29 +2,297 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import ResultsError
-from ragbench.base.fingerprint import digest
-from ragbench.benchmark.benchmark import Benchmark
+from ragbench.base import locations, progress, registry
+from ragbench.base.errors import RagbenchError, ResultsError
+from ragbench.base.fingerprint import digest, plain
+from ragbench.base.types import Query
+from ragbench.benchmark.benchmark import Benchmark, topic_area
+from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import files_of_judged
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
+from ragbench.benchmark.runs import renamed
+from ragbench.config.sections import LOCAL
+from ragbench.config.settings import ArmBuilder, Settings
+from ragbench.evaluation import contexts, diagnosis, latency, leaks, measures, passages
+from ragbench.evaluation.machine import Watch
 from ragbench.evidence.arms import LATENCY
-from ragbench.experiment import steps
-from ragbench.experiment.plan import Plan, Run, plan
-from ragbench.results import labels, measurements, store, verdicts
+from ragbench.experiment import coldstart, execution
+from ragbench.experiment.estimate import estimate, missing_passages
+from ragbench.experiment.plan import Plan, PlannedArm, Run, plan
+from ragbench.results import comparisons, labels, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
+from ragbench.search.engine.hits import problems
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.search.engine.executor import Outcome
+
+
+_LOG = logging.getLogger(__name__)
+
+_LONG = 60.0
+"""Seconds of embedding from which the estimate is printed before a run starts."""
+_MANY = 300_000
+"""Chunks from which the page about several machines is named: two hours of embedding on two cores."""
+
+_RUN_FILES = {
+    measures.DOCUMENT: measurements.DOCUMENTS,
+    measures.SECTION: measurements.SECTIONS,
+    measures.QUOTE: measurements.QUOTES,
+}
+
+
+def measure_quality(run: Run) -> None:
+    """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
+    import pandas as pd
+
+    planned, folder = run.plan, run.folder
+
+    qrels = planned.benchmark.document_qrels
+    topics = measurements.TOPIC_COLUMNS.frame(
+        (t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in planned.topics
+    )
+    judged = files_of_judged(planned.benchmark, planned.topics)
+    folder.write({measurements.TOPICS: topics, **judged, **labels.files(planned.benchmark, set(topics["qid"]))})
+    facts = topics[["qid", "split", "type"]]
+    frames: dict[str, pd.DataFrame] = {}
+    for name, arm in planned.arms.items():
+        if arm.pipeline.lasting and store.finished(folder.path, name, arm.key):
+            arm.index.prepare(arm.pipeline.needs)
+            frames[name] = pd.read_parquet(store.arm_path(folder.path, name) / measurements.PER_QUERY)
+    remaining = replace(planned, arms={name: arm for name, arm in planned.arms.items() if name not in frames})
+    remaining = replace(remaining, missing=missing_passages(remaining))
+    if progress.watched():
+        _look_ahead(remaining)
+    for outcome in execution.outcomes(remaining):
+        arm = planned.arms[outcome.arm]
+        arm.index.prepare(arm.pipeline.needs)
+        per_query, contents = evaluate_arm(arm, outcome, planned.benchmark, facts, run.environment)
+        files, frames[outcome.arm] = folder.arm(outcome.arm), per_query
+        files.write(contents)
+        files.finish_arm(arm.key)
+        for problem in problems(outcome.final):
+            _LOG.warning(f"arm '{outcome.arm}': {problem}")
+    read = {a.folder: a for arm in planned.arms.values() for a in arm.artefacts if a.built}
+    if came := sum(index.manifest.get("vectors", {}).get("shipped", 0) for index in read.values()):
+        rounding = {kind for index in read.values() for kind in index.manifest.get("numerics", {}).values() if kind}
+        rounding_note = ", rounded differently than on this CPU" if len(rounding) > 1 else ""
+        _LOG.info(
+            f"reusing {came:,} passage embeddings bundled with ragbench{rounding_note}: "
+            "cache.shipped=off recomputes them"
+        )
+    run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
+
+
+def _look_ahead(remaining: Plan) -> None:
+    """Say how many chunks are to be embedded, where that takes long, and that others could help where they are many."""
+    coming = estimate(remaining.missing)
+    if coming.seconds > _LONG:
+        _LOG.info(coming.sentence)
+    chunks = max(
+        (arm.index.chunks.n_retrievable for arm in remaining.arms.values() if not arm.pipeline.live), default=0
+    )
+    if chunks >= _MANY and remaining.execution.kind == LOCAL:
+        _LOG.info(f"{chunks:,} chunks: docs/cluster.md shows how several machines share the work (execution=dask)")
+
+
+def evaluate_arm(
+    arm: PlannedArm, outcome: Outcome, benchmark: Benchmark, facts: pd.DataFrame, surroundings: Mapping[str, Any]
+) -> tuple[pd.DataFrame, Mapping[str, str | pd.DataFrame]]:
+    """Measure what one arm found: the measures by topic, and the contents of its files by name.
+
+    `facts` are the columns qid, split and type of the topics; `surroundings` is what describes this machine.
+    """
+    import pandas as pd
+
+    table, names = arm.index.chunks, file_names(benchmark)
+    context_tokens, listed = arm.settings.context_tokens, arm.settings.measures
+    frames: list[pd.DataFrame] = []
+    runs: dict[str, str] = {}
+    levels = measures.levels(outcome.final, table, benchmark)
+    for level in levels:
+        # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
+        named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
+        runs[_RUN_FILES[level.name]] = measurements.trec(named, "ragbench")
+        if level.name == measures.DOCUMENT or level.qrels:
+            frames.append(level.evaluate(listed, benchmark.unanswerable))
+    frames.append(leaks.evaluate(outcome.final, levels[0].run, arm.index))
+    units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
+    frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens, arm.settings.primary))
+    context = contexts.delivered(outcome.final, units, benchmark, context_tokens)
+    frames.append(contexts.evaluate(context, context_tokens))
+    filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
+    per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
+    per_query.insert(0, "arm", arm.name)
+    per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
+    decided = Counter(note for state in outcome.final for note in state.notes)
+    fates = diagnosis.of_benchmark(outcome, table, benchmark)
+    metadata = {**_ir_metadata(arm, benchmark, surroundings, listed), "notes": dict(decided)}
+    return per_query, {
+        measurements.TOP: top_hits.top_hits(outcome.final, table, benchmark),
+        measurements.DIAGNOSIS: fates,
+        **runs,
+        "config.yaml": store.yaml_text(arm.config, sort_keys=True),
+        "pipeline.txt": f"{arm.pipeline!r}\n",
+        measurements.METADATA: store.yaml_text(metadata),
+        measurements.PER_QUERY: per_query,
+        measurements.CONTEXTS: context,
+    }
+
+
+def _ir_metadata(
+    arm: PlannedArm, benchmark: Benchmark, surroundings: Mapping[str, Any], listed: Sequence[str]
+) -> Mapping[str, Any]:
+    """The metadata that explains a run file (Breuer et al., ir_metadata, SIGIR 2022)."""
+    return {
+        "platform": {"software": {"libraries": {"python": surroundings["packages"]}}},
+        "implementation": {"source": {"commit": (surroundings["git"] or {}).get("commit")}},
+        "resources": {"artefacts": {a.kind: a.fingerprint for a in arm.artefacts}},
+        "research goal": {"evaluation": {"reported measures": list(listed)}},
+        "data": {"test collection": {"name": benchmark.name, "digest": benchmark.digest}},
+        "method": {"pipeline": [{"stage": n, "parameters": plain(s)} for n, s in arm.pipeline]},
+    }
+
+
+def time_arms(run: Run) -> None:
+    """Time the queries of all arms but recorded ones, side by side; write the times."""
+    arms = [arm for arm in run.plan.arms.values() if not arm.pipeline.recorded]
+    if not run.plan.latency.enabled or not arms:
+        return
+    with Watch() as watch:
+        run.timings = latency.measure(arms, _timed_queries(run.plan), run.plan.latency, failed=run.untimed)
+    run.machine = watch.record()
+    if run.machine["busy"]:
+        _LOG.warning(f"{run.machine['busy']}: latency CIs are wider to allow for it")
+    for name, reason in run.untimed.items():
+        _LOG.warning(f"the latency of '{name}' was not measured ({reason}); quality is complete")
+    for name, timing in run.timings.items():
+        run.folder.arm(name).table("latency.parquet", timing.frame())
+
+
+def start_cold(run: Run) -> None:
+    """Measure a first query of every arm in a fresh process; one that fails costs a warning, not the run."""
+    arms = [arm for arm in run.plan.arms.values() if not arm.pipeline.live]
+    if not run.timings or not run.plan.latency.cold_start:
+        return
+    measured: dict[str, dict[str, float]] = {}
+    for arm in progress.steps("timing cold starts", arms):
+        try:
+            measured[arm.name] = dict(coldstart.measure(arm.config, run.plan.queries[0].text, run.plan.benchmark))
+        except RagbenchError as error:
+            _LOG.warning(f"the cold start of '{arm.name}' was not measured ({error}); all other results are complete")
+    run.cold = measured
+
+
+def _timed_queries(planned: Plan) -> list[Query]:
+    """The queries to time: the topics of the run, and as many others as `latency.queries` lacks.
+
+    Time needs no judgments, so the other topics of the benchmark serve, and then queries derived from its documents.
+    """
+    limit, queries = planned.latency.queries, list(planned.queries)
+    if len(queries) < limit:
+        measured_qids = {query.qid for query in queries}
+        queries += [topic.query() for topic in planned.benchmark.topics if topic.qid not in measured_qids]
+    if len(queries) < limit and (derive := registry.find("hook", "derived_queries")):
+        # The documents may give none: fewer queries are timed, and the cost says how many are lacking.
+        queries += derive(planned.benchmark.documents, limit, planned.benchmark.name)
+    return queries if len(planned.queries) >= limit else queries[:limit]
+
+
+def _write_table(run: Run) -> pd.DataFrame:
+    """The table of times, which is written where there are any."""
+    import pandas as pd
+
+    rows = [row for timing in run.timings.values() for row in timing.table()]
+    rows += [
+        {"arm": name, "stage": f"cold {cost}", "p50": value}
+        for name, costs in run.cold.items()
+        for cost, value in costs.items()
+    ]
+    table = pd.DataFrame(rows) if rows else pd.DataFrame({"arm": [], "stage": []})
+    if len(table):
+        run.folder.text("latency.csv", table.to_csv(index=False))
+    return table
+
+
+def judge(run: Run) -> None:
+    """Write the summary and the verdicts."""
+    plan, benchmark = run.plan, run.plan.benchmark
+    run.record = {
+        "name": run.folder.path.name,
+        "command": plan.command,
+        "arms": list(plan.arms),
+        "parameters": plan.parameters,
+        "overrides": {name: list(arm.settings.overrides) for name, arm in plan.arms.items()},
+        "split": plan.split,
+        "topics": len(plan.topics),
+        "comparison": _record_comparison(plan),
+        "benchmark": {
+            "name": benchmark.name,
+            "digest": benchmark.digest,
+            "collection": benchmark.collection,
+            "questions": benchmark.questions,
+            "documents": len(benchmark.documents),
+            "drawn_from": benchmark.drawn_from,
+            "topics": benchmark.provenance,
+            "version": benchmark.version,
+        },
+        "started": plan.started,
+        "seconds": round(time.time() - plan.started, 3),
+        "environment": run.environment,
+        "execution": {"kind": plan.execution.kind, "latency": "on the machine of the command"},
+        "latency": plain(plan.latency),
+        "untimed": run.untimed,
+        "machine": run.machine,
+        "peak_memory_bytes": coldstart.peak_memory_bytes(),
+        "index_bytes": {name: sum(a.size_bytes for a in arm.artefacts) for name, arm in plan.arms.items()},
+        "endpoints": usage() if (usage := registry.find("hook", "endpoint_usage")) else {},
+        "models": {name: arm.pipeline.digests(arm.index) for name, arm in plan.arms.items()},
+    }
+    assert run.quality is not None, "quality is measured first"
+    measurements = Measurements(run.folder.path, run.record, run.quality, _write_table(run))
+    run.folder.text("summary.csv", measurements.summary(("split", "type")).to_csv(index=False))
+    with store.errors_as_results_error(run.folder.path):
+        progress.report("comparing arms")
+        run.conclude(measurements)
+    run.measurements = measurements
+
+
+def record(run: Run) -> None:
+    """Write the record, which ends the experiment."""
+    assert run.measurements is not None, "arms are judged before the record is written"
+    memory = {name: round(costs.pop(coldstart.PEAK_MEMORY), 1) for name, costs in run.cold.items()}
+    run.record |= {"peak_memory_mb": memory, "seconds": round(time.time() - run.plan.started, 3)}
+    table = _write_table(run)
+    run.measurements = replace(run.measurements, record=run.folder.finish(run.record), latency=table)
+
+
+def _record_comparison(planned: Plan) -> int:
+    """Record that the arms are compared on judged queries: the number of the comparison, 0 where there is none."""
+    judged = planned.benchmark.document_qrels.keys() | planned.benchmark.section_qrels.keys()
+    queries = [topic.qid for topic in planned.topics if topic.qid in judged]
+    if len(planned.arms) < 2 or not queries:
+        return 0
+    arms = sorted(digest([arm.pipeline.fingerprint, arm.index.spec]) for arm in planned.arms.values())
+    key = [planned.primary, arms]
+    ledger, collection = locations.ledger(), planned.benchmark.name
+    return comparisons.record(ledger, collection, queries, key, planned.command, list(planned.arms))
+
 
 _STEPS: Sequence[Callable[[Run], None]] = (
-    steps.measure_quality,
-    steps.time_arms,
-    steps.judge,
-    steps.start_cold,
-    steps.record,
+    measure_quality,
+    time_arms,
+    judge,
+    start_cold,
+    record,
 )
 
 
@@ -35,7 +303,7 @@ def run(
     command: str = "run",
     folder: Path | None = None,
     only: Collection[str] | None = None,
-    conclude: Callable[[Measurements], None] = verdicts.against_first,
+    conclude: Callable[[Measurements], None] = measurements.against_first,
     planned: Plan | None = None,
 ) -> Measurements:
     """Measure every arm on the benchmark, or on `only` these of its queries, and write the results folder.
@@ -57,7 +325,7 @@ def run(
 
 def remeasure_latency(
     finished: Measurements,
-    conclude: Callable[[Measurements], None] = verdicts.against_first,
+    conclude: Callable[[Measurements], None] = measurements.against_first,
     benchmark: Benchmark | None = None,
 ) -> Measurements:
     """Re-measure the latency of a finished run's arms, in a run of its own with the finished run's values.

@@ -6,22 +6,27 @@ Files for other systems are made here; a bundle (`ragbench`) and engines that ho
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ragbench.base import registry
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.cost import NET
+from ragbench.export import measured_arm
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.results import verdicts
+from ragbench.export.replay import MAX_LOSS
+from ragbench.results import measurements
+from ragbench.results.measurements import Prediction
 from ragbench.results.store import arm_folder
 
 if TYPE_CHECKING:
     from ragbench.export.replay import Replay
+
 
 _Render = Callable[[Settings, Sequence[str]], tuple[str, list[str]]]
 """Gives the text of the file for an arm and sentences on its origin, and a sentence for all that it cannot express."""
@@ -148,7 +153,7 @@ def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) ->
     ]
     quality = sorted(measured.quality.items(), key=lambda item: item[0] != PRIMARY)
     lines.append(", ".join(f"{name} {value:.4f}" for name, value in quality) + ".")
-    latency, net = measured.latency, verdicts.net_p95_ms(measured.results).get(measured.name)
+    latency, net = measured.latency, measurements.net_p95_ms(measured.results).get(measured.name)
     busy = "" if net is None else f" (p95 {net:.1f} ms with the {NET}, because the machine was busy)"
     lines.append(
         "Latency was not measured."
@@ -158,3 +163,53 @@ def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) ->
         + f"{busy}."
     )
     return [*lines, evidence.sentence]
+
+
+def write(
+    run: Path,
+    out: Path | None = None,
+    *,
+    benchmark: Benchmark | None = None,
+    arm: str | None = None,
+    format: str = "ragbench",
+    load: str | None = None,
+    baseline: str | None = None,
+    force: bool = False,
+    on_expectation: bool = False,
+    max_loss: float = MAX_LOSS,
+    self_contained: bool = False,
+) -> Written:
+    """Write an arm of the run in the folder `run`, by default into its folder `exports`.
+
+    `benchmark` is the one that the run measured, read again if None. With `load`, the address of a server, the search
+    is written there instead of to a file. `self_contained` includes model weights and Lucene, for
+    `requirements/serve.txt`. `on_expectation` accepts a predicted gain without `force`.
+
+    Raises ConfigError for an unknown format and, without `force`, for an arm that is not significantly
+    better than `baseline` (default: the run's first arm), for unknown latency, or for
+    a translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
+    bundle's folder exists.
+    """
+    form: Format = registry.load("export", format, "--format")
+    request = Request(format, out, load, None if force else max_loss, self_contained)
+    form.check(request)
+    if load is not None and out is not None:
+        raise ConfigError("--load writes to a server or folder, and --out to a file: use one of them")
+    measured = replace(measured_arm.find(run, arm), open_benchmark=benchmark)
+    if measured.settings.pipeline.live:
+        raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")
+    evidence = measured_arm.evidence(measured, baseline)
+    advice = _advice(measured, evidence) if on_expectation and evidence.needs_force else None
+    caution = measured_arm.require_gain(evidence, force, advice)
+    return form.write(measured, request, ExportContext(evidence, caution))
+
+
+def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:
+    """Predicted effects of the arm. Raises ConfigError where too few other collections measured it."""
+    advised = measurements.predictions_of_run(measured.results, [measured.name], evidence.baseline)
+    if not advised:
+        raise ConfigError(
+            f"too few other collections measured '{measured.name}' against {evidence.baseline} to predict its gain: "
+            "add --force to export it without evidence"
+        )
+    return advised[0]

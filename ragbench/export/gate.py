@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import console
+from ragbench.base.console import counted
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
-from ragbench.base.formatting import counted
 from ragbench.base.options import Confidence, Share, Validated, Weight
 from ragbench.evaluation import contexts
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE

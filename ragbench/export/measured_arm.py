@@ -12,8 +12,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
 from ragbench.results import measured_data, measurements, store
-from ragbench.results.measurements import Measurements
-from ragbench.results.verdicts import SURE, Prediction
+from ragbench.results.measurements import SURE, Measurements, Prediction
 
 _Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
 _LACKING = {"open": "not significantly better than", "equivalent": "equivalent to", "worse": "significantly worse than"}

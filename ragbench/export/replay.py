@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragbench.base.console import counted, interval
 from ragbench.base.errors import ConfigError, ResultsError
-from ragbench.base.formatting import counted, interval
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
-from ragbench.evaluation.level_runs import document_run
-from ragbench.evaluation.measures import PRIMARY, Run, evaluate
+from ragbench.config.settings import ArmBuilder, Settings
+from ragbench.evaluation.measures import PRIMARY, Run, document_run, evaluate
 from ragbench.evidence.statistics import compare
 from ragbench.export.measured_arm import MeasuredArm
 

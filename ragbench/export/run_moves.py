@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ragbench.base import locations
-from ragbench.base.formatting import counted, interval
+from ragbench.base.console import counted, interval
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.moves import Answers, Moved, moves

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ragbench.base.fingerprint import plain
 from ragbench.config.settings import Settings
-from ragbench.index.spec import IndexSpec
+from ragbench.index.index import IndexSpec
 
 _S = TypeVar("_S")
 

@@ -12,7 +12,7 @@ from ragbench.evaluation import diagnosis
 from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
 from ragbench.evidence import table
 from ragbench.evidence.policy import Policy
-from ragbench.results import verdicts
+from ragbench.results import measurements
 from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, TOP
 from ragbench.results.top_hits import COLUMNS as TOP_COLUMNS
 
@@ -68,7 +68,7 @@ def losses(results: Measurements) -> pd.DataFrame:
 
 def effects(results: Measurements) -> pd.DataFrame:
     """The verdicts that the run wrote: on the factors of an ablation, else on every arm against the first."""
-    return verdicts.read(results)
+    return measurements.read_verdicts(results)
 
 
 def lacks_judgments(results: Measurements) -> bool:

@@ -19,8 +19,7 @@ from ragbench.evidence import best_arm
 from ragbench.evidence.cost import NET
 from ragbench.report import evidence
 from ragbench.report.figures import describe_outcome, main_effects
-from ragbench.results.measurements import ARMS
-from ragbench.results.verdicts import net_p95_ms, read_best_arm
+from ragbench.results.measurements import ARMS, net_p95_ms, read_best_arm
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums
-from ragbench.base.console import SCREEN
-from ragbench.base.formatting import counted, probability, too_few, with_interval
+from ragbench.base.console import SCREEN, counted, probability, too_few, with_interval
 from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, LEAKS, PASSAGE, has_enough_judgments
 from ragbench.evaluation.passages import recall_within
@@ -17,13 +16,12 @@ from ragbench.evidence import arms, t_statistic
 from ragbench.evidence.cost import NET
 from ragbench.evidence.verdict import LATENCY, UNPROVEN
 from ragbench.report import evidence
-from ragbench.results import labels, verdicts
+from ragbench.results import labels, measurements
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ragbench.results.measurements import Measurements
-    from ragbench.results.verdicts import Prediction
+    from ragbench.results.measurements import Measurements, Prediction
 
 _SHOWN = 4
 _LABEL = 10
@@ -96,7 +94,7 @@ def _pair(results: Measurements) -> list[str]:
     early = "preliminary " if results.preliminary else ""
     lines += _wrapped(f"{'verdict':<{_LABEL}}{early}{row['verdict']}: {_sentence(results, row, busy)}", _LABEL)
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
-        for prediction in verdicts.predictions_of_run(results, [arm]):
+        for prediction in measurements.predictions_of_run(results, [arm]):
             effect = with_interval(prediction.effect, prediction.low, prediction.high)
             chance = f"P(gain): {probability(prediction.better)}"
             lines += [f"{'predicted':<{_LABEL}}{effect} from other collections, {chance}", *_anyway(prediction)]
@@ -125,7 +123,7 @@ def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     """The p95 of both arms with the interval of its change, and how it was measured; or why it is unknown."""
     if row["latency_ms"] != row["latency_ms"] or row["latency_low"] != row["latency_low"]:
         return f"{LATENCY[row['cost']]}: {_why_unknown(row, busy)}"
-    net = verdicts.net_p95_ms(results)
+    net = measurements.net_p95_ms(results)
     p95 = [net.get(arm) or results.p95_ms(arm) or 0.0 for arm in results.arms]
     low, high = (f"{row[f'latency_{end}']:+.0f}" for end in ("low", "high"))
     how = f"{NET}, because the machine was busy" if net else "wall-clock time" + ", on a busy machine" * busy
@@ -166,7 +164,7 @@ def table(results: Measurements) -> Table:
     heads = [*(f"{level}s" for level in levels), "p95", "verdict by quality" if alone else "verdict"]
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
     rows: dict[str, list[str]] = {}
-    net = verdicts.net_p95_ms(results)
+    net = measurements.net_p95_ms(results)
     if by_arm:
         for arm in results.arms:
             row, p95 = judged.get(arm), net.get(arm) or results.p95_ms(arm)
@@ -269,7 +267,7 @@ def _expected(results: Measurements) -> Sequence[Prediction]:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
-    return verdicts.predictions_of_run(results, unsure)
+    return measurements.predictions_of_run(results, unsure)
 
 
 def _levels(results: Measurements) -> list[str]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base.console import SCREEN, columns, latex, markdown, print_table, print_text
+from ragbench.base.console import SCREEN, columns, interval, latex, markdown, print_table, print_text, with_interval
 from ragbench.base.errors import ConfigError
-from ragbench.base.formatting import interval, with_interval
 from ragbench.base.html import templates
 from ragbench.config.names import label
 from ragbench.evaluation import contexts, latency
@@ -17,7 +16,7 @@ from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import best_arm
 from ragbench.evidence.verdict import LATENCY, QUALITY
 from ragbench.report import evidence, figures
-from ragbench.results import verdicts
+from ragbench.results import measurements
 from ragbench.results.measurements import ARMS
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
 def show_details(results: Measurements, frame: pd.DataFrame) -> None:
     """Print the reasons of the verdicts of a run, the best arm, and effects by type and area."""
     print_reasons(frame)
-    print_best_arm(verdicts.read_best_arm(results))
+    print_best_arm(measurements.read_best_arm(results))
     for of in ("type", "area"):
         if len(frame := _effects_by(results, of)) > 1:
             print_table(frame, results.title_with_origin(f"Effect on {results.primary} by {of}, each {of} apart"))
@@ -115,7 +114,7 @@ def print_reasons(frame: pd.DataFrame) -> None:
     """Print the reason of each verdict."""
     for row in evidence.rows(frame):
         if row["reason"]:
-            print_text(f"{row['factor']}: {verdicts.labelled(row)}. {row['reason']}")
+            print_text(f"{row['factor']}: {measurements.labelled(row)}. {row['reason']}")
 
 
 def print_best_arm(frame: pd.DataFrame) -> None:
@@ -156,7 +155,7 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
         **{_RECALL: [_effect(row, "recall_") for row in rows]},
         quality=frame["quality"].map(QUALITY).fillna(""),
         latency=frame["cost"].map(LATENCY).fillna(""),
-        verdict=[verdicts.labelled(row) for row in rows],
+        verdict=[measurements.labelled(row) for row in rows],
     )
     table["added p95"] = [
         "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms" for row in rows
@@ -218,7 +217,7 @@ def _for_notebook(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
         "p": f"{row['p']:.3f}",
         "quality": QUALITY.get(str(row["quality"]), ""),
         "latency": LATENCY.get(str(row["cost"]), ""),
-        "verdict": verdicts.labelled(row),
+        "verdict": measurements.labelled(row),
     }
 
 

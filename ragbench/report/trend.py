@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.columns import Column, Columns
-from ragbench.base.formatting import counted, with_interval
+from ragbench.base.console import counted, with_interval
 from ragbench.report.figures import BLUE, RED, error_bars, finish, labels
 from ragbench.results.trend import CONFIRMED, TrendPoint
 

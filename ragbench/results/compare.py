@@ -11,7 +11,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.runs import read_run, renamed, trec_eval_order
-from ragbench.evaluation import level_runs, measures
+from ragbench.evaluation import measures
 from ragbench.evaluation.measures import DOCUMENT, if_useful
 from ragbench.evidence.arms import Arms, ComparedArm
 from ragbench.evidence.cost import RECORDED
@@ -167,7 +167,7 @@ def judge_runs(
 def _values(
     all_hits: measures.Run, qrels: Qrels, qids: Sequence[str], names: Sequence[str], unanswerable: Collection[str] = ()
 ) -> pd.DataFrame:
-    run = {qid: level_runs.decreasing(trec_eval_order(all_hits.get(qid, []))) for qid in qids}
+    run = {qid: measures.decreasing(trec_eval_order(all_hits.get(qid, []))) for qid in qids}
     return measures.evaluate(run, qrels, names, unanswerable)
 
 

@@ -19,10 +19,9 @@ from ragbench.base import console, files, registry
 from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.fingerprint import digest
 from ragbench.base.progress import steps
-from ragbench.evaluation.level_runs import decreasing
-from ragbench.evaluation.measures import check, evaluate, metric_name, own_name
-from ragbench.results import measurements, store, verdicts
-from ragbench.results.measurements import Measurements
+from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
+from ragbench.results import measurements, store
+from ragbench.results.measurements import Measurements, net_p95_ms, read_verdicts
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Target, open_store
 
 if TYPE_CHECKING:
@@ -265,7 +264,7 @@ class RunSummary:
 
 def summarise(measurements: Measurements) -> RunSummary:
     """Compute what MLflow shows from the results of a finished run."""
-    judged = verdicts.read(measurements)
+    judged = read_verdicts(measurements)
     primary, parameters = metric_name(measurements.primary), measurements.parameters
     arms: dict[str, ArmSummary] = {}
     for arm in measurements.arms:
@@ -314,7 +313,7 @@ def _table(arms: Mapping[str, ArmSummary], judged: pd.DataFrame) -> pd.DataFrame
     """A row for every arm: the measures that MLflow shows first, where they were measured, and the verdict."""
     import pandas as pd
 
-    by_factor = {str(row["factor"]): verdicts.labelled(row) for row in judged.to_dict(orient="records")}
+    by_factor = {str(row["factor"]): measurements.labelled(row) for row in judged.to_dict(orient="records")}
     columns = [*_QUALITY, *_TIMES]
     rows = [
         {"arm": arm, **{key: value for key, value in summary.headline.items() if key in columns}}
@@ -354,7 +353,7 @@ def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict
     for row in measurements.latency[measurements.latency["arm"] == arm].to_dict(orient="records"):
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
-    if (net := verdicts.net_p95_ms(measurements).get(arm)) is not None:
+    if (net := net_p95_ms(measurements).get(arm)) is not None:
         named["net_p95_ms"] = net
     if arm in (index_bytes := measurements.record.get("index_bytes", {})):
         named["index_bytes"] = float(index_bytes[arm])

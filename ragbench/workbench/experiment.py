@@ -19,19 +19,17 @@ from ragbench.base.files import write_text
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.html import render
 from ragbench.base.progress import Report
-from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.benchmark import TRAIN, Benchmark, has_halves
 from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order
-from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import available, composition, languages, project
-from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.overrides import changes, key_of, section_of, word, words
-from ragbench.config.settings import Settings
+from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.file_warning import grouped_by_kind
-from ragbench.evaluation.level_runs import decreasing
+from ragbench.evaluation.measures import decreasing
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
-from ragbench.results import comparisons, measurements, verdicts
+from ragbench.results import comparisons, measurements
 from ragbench.results.measured_data import names_data
 from ragbench.results.measurements import Measurements, trec
 from ragbench.search.engine.answer import Answer, answer
@@ -347,7 +345,7 @@ class Experiment:
         if self.ablation:
             ablate.conclude(self.ablation, measured)
         else:
-            verdicts.against_first(measured)
+            measurements.against_first(measured)
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
         """Search with one query and explain each hit.

@@ -15,7 +15,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
 from ragbench.report import evidence, figures, pareto, screen, tables
-from ragbench.results import measurements, store, verdicts
+from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Results(Measurements):
     @property
     def best_arm(self) -> pd.DataFrame:
         """How likely each arm is the best, which are ruled out, and how many more topics would separate the others."""
-        return verdicts.read_best_arm(self)
+        return measurements.read_best_arm(self)
 
     @property
     def by_type(self) -> pd.DataFrame:
@@ -270,7 +270,7 @@ class Results(Measurements):
         Raises:
             ConfigError: The gain over `baseline` is not significant.
         """
-        from ragbench.export.write import write
+        from ragbench.export.file_format import write
 
         path = Path(out).expanduser() if out is not None else None
         with console.progress():

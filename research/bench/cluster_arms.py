@@ -46,10 +46,10 @@ class StartOfArms(logging.Handler):
 def measured(words: Sequence[str]) -> dict[str, float]:
     """The seconds of a run in this process, by part: by the clock, and of CPUs."""
     from ragbench.config import composition
-    from ragbench.config.arm_builder import ArmBuilder
-    from ragbench.experiment import steps
+    from ragbench.config.settings import ArmBuilder
+    from ragbench.experiment import run
     from ragbench.experiment.plan import Run, plan
-    from ragbench.results import store, verdicts
+    from ragbench.results import measurements, store
 
     began = psutil.Process().create_time()
     settings = composition.sweep(list(words))
@@ -59,11 +59,11 @@ def measured(words: Sequence[str]) -> dict[str, float]:
     logging.getLogger("ragbench").addHandler(ready)
     logging.getLogger("ragbench").setLevel(logging.INFO)
     with store.writing(planned.results, "run", "arms", planned.digest, list(planned.arms), None) as folder:
-        run = Run(planned, folder, verdicts.against_first)
+        run = Run(planned, folder, measurements.against_first)
         start = time.time()
-        steps.measure_quality(run)
+        run.measure_quality(run)
         end = time.time()
-        steps.judge(run)
+        run.judge(run)
     own, workers = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     whole, arms = time.time() - began, end - (ready.at or start)
     return {

@@ -51,8 +51,7 @@ class Case:
         """The index of the collection; parts that are not there yet are built when they are asked for."""
         from ragbench.index.artefacts import ArtefactStore
         from ragbench.index.dense import DenseSpec
-        from ragbench.index.index import Index
-        from ragbench.index.spec import IndexSpec
+        from ragbench.index.index import Index, IndexSpec
 
         documents = GeneratedDocuments(round(self.size / CHUNKS_PER_DOCUMENT), self.size <= PARSED_UP_TO)
         spec = IndexSpec(dense=DenseSpec(kind="auto"))

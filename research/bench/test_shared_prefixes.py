@@ -22,7 +22,7 @@ import pytest
 
 from ragbench.benchmark.load import load
 from ragbench.config import composition
-from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.settings import ArmBuilder
 from ragbench.experiment import ablate
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements

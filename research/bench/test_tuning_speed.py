@@ -17,10 +17,8 @@ import pytest
 
 from ragbench.benchmark.load import load
 from ragbench.config import composition
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
-from ragbench.evaluation.level_runs import document_run
-from ragbench.evaluation.measures import evaluate
+from ragbench.config.settings import ArmBuilder, Settings
+from ragbench.evaluation.measures import document_run, evaluate
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import TrainingValues, mean, train_only
 from ragbench.extras.fit.tuning.space import Space, space

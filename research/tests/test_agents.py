@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.types import DocumentMetadata, Hit
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder
+from ragbench.config.settings import ArmBuilder
 from research.agents import FOLLOW, GREP, READ, AgentVault, ReadingCost, cost, simulated, table
 
 A, B = "# A\n\nalpha beta.\n", "# B\n\ngamma [a](a.md).\n"

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
-from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.benchmark import Benchmark, Topic, resplit, split
 from ragbench.benchmark.documents import Form, make_document
-from ragbench.benchmark.split import resplit, split
 
 _TOPICS = st.lists(
     st.tuples(st.sampled_from("xyz"), st.sampled_from(["gate", "kit"]), st.sampled_from(["", "", "", "g", "h"])),
@@ -82,7 +81,7 @@ def test_split_follows_seed_and_share() -> None:
 
 def test_split_ignores_hash_seed() -> None:
     code = (
-        "from ragbench.benchmark.split import split\n"
+        "from ragbench.benchmark.benchmark import split\n"
         "from ragbench.benchmark.benchmark import Topic\n"
         "topics = [Topic(f'q{n}', 't', type='abc'[n % 3], group='g' if n % 7 == 0 else '') for n in range(50)]\n"
         "print(sorted(split(topics, {t.qid: {f'a{n % 4}/d': 1} for n, t in enumerate(topics)}).items()))\n"

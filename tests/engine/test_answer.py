@@ -10,8 +10,7 @@ import pytest
 
 from ragbench.base.types import Place
 from ragbench.config import composition
-from ragbench.index.index import Index
-from ragbench.index.spec import IndexSpec
+from ragbench.index.index import Index, IndexSpec
 from ragbench.search.engine.answer import Answer, answer, as_mapping, show
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.evaluation.level_runs import document_run, section_run
-from ragbench.evaluation.measures import evaluate
+from ragbench.evaluation.measures import document_run, evaluate, section_run
 from ragbench.index.chunks import ChunkTable
 from ragbench.results.measurements import trec
 

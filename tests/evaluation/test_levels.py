@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.quotes import Quote
-from ragbench.evaluation.level_runs import levels
-from ragbench.evaluation.measures import has_enough_judgments
+from ragbench.evaluation.measures import has_enough_judgments, levels
 
 
 def by_measure(level, benchmark, names=("RR", "Silence")):

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.evaluation.level_runs import decreasing, document_run, section_run
 from ragbench.evaluation.measures import (
     FALSE_SILENCE,
     HITS,
@@ -23,9 +22,12 @@ from ragbench.evaluation.measures import (
     UNJUDGED,
     _parse,
     _parsed,
+    decreasing,
+    document_run,
     evaluate,
     if_useful,
     metric_name,
+    section_run,
     unjudged,
 )
 from ragbench.search.engine.pipeline import start

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.quotes import Quote
-from ragbench.evaluation import level_runs, measures
+from ragbench.evaluation import measures
 from ragbench.evaluation.measures import ndcg, ndcg_if_useful, typical_gains
 from ragbench.evaluation.passages import _BUDGETS, TOKENS, Passages, _ideal_gains, evaluate, recall_within
 
@@ -120,7 +120,7 @@ def test_passages_equal_pytrec_eval_on_sections():
             continue
         hits = generator.permutation(15)[: int(generator.integers(1, 15))].tolist()
         result = measured(Table(list(names)), grades, hits)
-        run = {"q": level_runs.decreasing([(names[hit], -float(n)) for n, hit in enumerate(hits)])}
+        run = {"q": measures.decreasing([(names[hit], -float(n)) for n, hit in enumerate(hits)])}
         reference = measures.evaluate(run, {"q": grades}, ["nDCG@10"])
         value = reference.loc[reference["measure"] == "nDCG@10", "value"].item()
         assert result["nDCG@10"] == pytest.approx(value, abs=1e-9)

@@ -13,8 +13,8 @@ from ragbench.commands import cli
 from ragbench.evidence.arms import Arms
 from ragbench.export import gate, measured_arm
 from ragbench.report import evidence, page_tables, tables
+from ragbench.results import measurements
 from ragbench.results import measurements as files
-from ragbench.results import verdicts
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
 from ragbench.tracking.write import summarise
@@ -62,7 +62,7 @@ def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements
 
 
 def told(run: Measurements) -> dict[str, tuple[str, str]]:
-    frame = verdicts.read(run)
+    frame = measurements.read_verdicts(run)
     return {row.factor: (row.verdict, row.reason) for row in frame.itertuples()}
 
 
@@ -88,9 +88,9 @@ def test_verdict_recall_in_a_context_is_compared_and_changes_no_verdict(write_re
     arms = {"base": base, "good": [value + 0.1 for value in base], "same": base}
     recalls = {"base": base, "good": [value + 0.1 * (n % 2) for n, value in enumerate(base)], "same": base}
     times = dict.fromkeys(arms, 20.0)
-    without = verdicts.read(files.load(write_results(tmp_path / "a", arms, times, arms)))
+    without = measurements.read_verdicts(files.load(write_results(tmp_path / "a", arms, times, arms)))
     results = files.load(write_results(tmp_path / "b", arms, times, arms, recalls))
-    frame = verdicts.read(results)
+    frame = measurements.read_verdicts(results)
     of_recall = [name for name in frame if name.startswith("recall_")]
     assert without[of_recall].isna().all(axis=None)
     assert frame.drop(columns=of_recall).equals(without.drop(columns=of_recall))
@@ -111,7 +111,7 @@ def test_verdict_recall_in_a_context_is_compared_and_changes_no_verdict(write_re
 def test_verdict_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_path: Path) -> None:
     arms = {"base": LOW, "one": LOW}
     recalls = {"base": LOW, "one": LOW[:-1]}
-    frame = verdicts.read(files.load(write_results(tmp_path / "run", arms, None, arms, recalls)))
+    frame = measurements.read_verdicts(files.load(write_results(tmp_path / "run", arms, None, arms, recalls)))
     assert frame["recall_effect"].isna().all() and frame["passage_effect"].notna().all()
 
 
@@ -212,7 +212,7 @@ def test_verdict_every_surface_judges_an_arm_with_the_family_of_its_run(
     five: Measurements, tmp_path: Path, capsys
 ) -> None:
     """Contradictions between surfaces: none, whichever arms they are asked for."""
-    own = verdicts.read(five).set_index("factor")
+    own = measurements.read_verdicts(five).set_index("factor")
     outcome, reason = own.loc["low", "verdict"], own.loc["low", "reason"]
     loaded = Arms.of(five)
     alone = Arms({name: loaded.arms[name] for name in ("base", "low")}, loaded.policy).against("base")[0]

@@ -14,7 +14,7 @@ from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.arms import Arms
 from ragbench.experiment.run import run
-from ragbench.results import comparisons, measurements, store, verdicts
+from ragbench.results import comparisons, measurements, store
 from ragbench.results.measurements import Measurements
 from tests.notes import write_vault
 
@@ -121,7 +121,7 @@ def test_comparisons_reading_a_run_is_no_comparison(compared, tmp_path: Path, mo
     for command in ("advise", "compare"):
         assert cli.main([command, str(first.folder)]) == 0
     assert len(comparisons.recorded(locations.ledger(), first.record["benchmark"]["name"])) == 1
-    assert verdicts.read(first)["factor"].tolist() == ["second"]
+    assert measurements.read_verdicts(first)["factor"].tolist() == ["second"]
 
 
 def test_comparisons_one_arm_is_no_comparison(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:

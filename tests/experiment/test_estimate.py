@@ -10,11 +10,10 @@ import pytest
 
 from ragbench.base import console
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
+from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault
 from ragbench.experiment import estimate as module
-from ragbench.experiment import steps
+from ragbench.experiment import run
 from ragbench.experiment.estimate import Estimate, embed, estimate, missing_passages
 from ragbench.experiment.plan import Plan, plan
 from ragbench.models import onnx
@@ -97,10 +96,10 @@ def test_run_names_the_page_about_several_machines_for_many_chunks(
 ) -> None:
     caplog.set_level("INFO", "ragbench")
     coming = planned(("exp=lexical_only", f"execution={execution}"))
-    steps._look_ahead(coming)
+    run._look_ahead(coming)
     assert not caplog.messages
-    monkeypatch.setattr(steps, "_MANY", 2)
-    steps._look_ahead(coming)
+    monkeypatch.setattr(run, "_MANY", 2)
+    run._look_ahead(coming)
     assert [message.partition(": ")[2].partition(" shows")[0] for message in caplog.messages] == [
         "docs/cluster.md"
     ] * count

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.benchmark.runs import read_run
-from ragbench.evaluation.level_runs import decreasing
+from ragbench.evaluation.measures import decreasing
 from ragbench.results import measurements, store
 from ragbench.results.measured_data import benchmark_of
 from ragbench.results.measurements import PER_QUERY_COLUMNS, Measurements

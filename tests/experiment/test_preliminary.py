@@ -10,8 +10,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
+from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault
 from ragbench.experiment import preliminary
 from ragbench.experiment.estimate import Estimate

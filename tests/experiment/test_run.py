@@ -18,7 +18,7 @@ from ragbench.evaluation import measures
 from ragbench.experiment.run import run
 from ragbench.extras.collect.commands import data_pool as pool_command
 from ragbench.extras.collect.pool import read_pool
-from ragbench.results import measurements, store, verdicts
+from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
@@ -40,7 +40,7 @@ def told() -> list[tuple[str, int, int]]:
 @pytest.fixture(scope="module")
 def finished(arms, told, benchmark_small: Benchmark) -> Measurements:
     def conclude(result: Measurements) -> None:
-        verdicts.against_first(result)
+        measurements.against_first(result)
         assert not (result.folder / store.RECORD).exists()
         told.append(("concluded", len(result.latency), len(result.latency)))
 

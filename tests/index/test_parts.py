@@ -100,8 +100,7 @@ def test_part_of_ones_own_takes_no_name_that_is_taken() -> None:
 
 def test_index_takes_times_beside_the_documents(benchmark_small, workplace: Path, models) -> None:
     from ragbench.index.artefacts import ArtefactStore
-    from ragbench.index.index import Index
-    from ragbench.index.spec import IndexSpec
+    from ragbench.index.index import Index, IndexSpec
 
     times = {document.docno: float(number) for number, document in enumerate(benchmark_small.documents)}
     store = ArtefactStore(workplace / "index")

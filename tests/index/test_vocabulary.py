@@ -121,7 +121,7 @@ def test_vocabulary_artefact_is_kept_and_loaded(make_index) -> None:
 
 
 def test_vocabulary_depends_on_its_specification(make_index) -> None:
-    from ragbench.index.spec import IndexSpec
+    from ragbench.index.index import IndexSpec
 
     small = make_index(IndexSpec(vocabulary=VocabularySpec(size=5)))
     assert len(small.vocabulary) == 5

@@ -11,13 +11,12 @@ import pytest
 from rich.console import Console
 
 from ragbench.base import console
-from ragbench.base.formatting import probability
+from ragbench.base.console import probability
 from ragbench.commands import cli
 from ragbench.evidence import t_statistic
 from ragbench.report import page_tables, screen
-from ragbench.results import measurements, verdicts
-from ragbench.results.measurements import Measurements
-from ragbench.results.verdicts import Prediction
+from ragbench.results import measurements
+from ragbench.results.measurements import Measurements, Prediction
 from ragbench.tracking.write import summarise
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
@@ -183,13 +182,13 @@ def test_screen_two_arms_on_a_busy_machine_say_how_latency_was_measured(
     busy = {"busy": "other programs kept 2.0 of 2 CPUs busy", "before": state, "timing": state}
     record = {**results.record, "machine": busy, "index_bytes": {"base": 1, "new": 1}}
     results = Measurements(folder, record, results.per_query, results.latency)
-    verdicts.against_first(results)
+    measurements.against_first(results)
     message = rows(results, capsys)
     assert message["latency"].startswith("p95 20 -> 28 ms: +8 ms [")
     assert message["latency"].endswith("time waiting for a CPU subtracted, because the machine was busy")
     assert message["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
     # the same times in the table of the screen, in MLflow and in an exported file
-    net = verdicts.net_p95_ms(results)
+    net = measurements.net_p95_ms(results)
     assert [f"{net[arm]:.0f} ms" for arm in ("base", "new")] == re.findall(r"\d+ ms", printed(results, 80))
     assert summarise(results).arms["new"].headline["net_p95_ms"] == net["new"]
     means = page_tables.arms(results)
@@ -220,7 +219,7 @@ def test_screen_shows_a_prediction_in_one_line(
     write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Prediction("new", "base", 30, 0.071, 0.032, 0.109, 0.996, "10 other collections")
-    monkeypatch.setattr(screen.verdicts, "predictions_of_run", lambda results, arms: [known])
+    monkeypatch.setattr(screen.measurements, "predictions_of_run", lambda results, arms: [known])
     actual = measurements.load(write_results(tmp_path / "run", {"base": LOW, "new": [*LOW[:-1], 0.6]}))
     message = rows(actual, capsys)
     assert message["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain): > 0.99"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ragbench.index.dense import Centroids, build_centroids
-from ragbench.index.spec import VectorsSpec
+from ragbench.index.index import VectorsSpec
 from ragbench.search.stages.retrieve import RetrieveDense
 
 

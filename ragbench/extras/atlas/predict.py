@@ -12,8 +12,7 @@ from ragbench.evaluation.measures import PRIMARY
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.meta import Expected, expect
 from ragbench.extras.atlas.tables import Atlas
-from ragbench.results.measurements import Measurements
-from ragbench.results.verdicts import Prediction
+from ragbench.results.measurements import Measurements, Prediction
 
 
 def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str | None = None) -> list[Prediction]:

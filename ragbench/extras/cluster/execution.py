@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress
+from ragbench.base.console import counted
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.foreign import FAILURES, failure
-from ragbench.base.formatting import counted
 from ragbench.experiment.execution import failed, local
 from ragbench.extras.cluster import worker
 from ragbench.models.functions import is_endpoint

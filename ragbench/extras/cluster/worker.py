@@ -18,8 +18,7 @@ from ragbench.base.types import Query
 from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index import jvm
 from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, SharedArtefacts
-from ragbench.index.index import Index
-from ragbench.index.spec import IndexSpec
+from ragbench.index.index import Index, IndexSpec
 from ragbench.models.access import Models
 from ragbench.models.cache import CachedEncoder
 from ragbench.models.resolve import EncoderSpec

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ragbench.base import minimums
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import locked
-from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_qrels, write_qrels

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import write_text
-from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import read_table, write_atomically

@@ -12,15 +12,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ragbench.base.console import interval
 from ragbench.base.errors import BundleError
 from ragbench.base.files import sha256
-from ragbench.base.formatting import interval
 from ragbench.base.progress import counted
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
-from ragbench.evaluation.level_runs import document_run
-from ragbench.evaluation.measures import Run
+from ragbench.evaluation.measures import Run, document_run
 from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.suggestions import did_you_mean
+from ragbench.base.errors import ConfigError, did_you_mean
 from ragbench.base.types import Ranking
 
 PREFIX = "ranx:"

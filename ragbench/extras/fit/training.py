@@ -17,15 +17,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragbench.base import locations, minimums, pinned_text
+from ragbench.base.console import with_interval
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import write_text
-from ragbench.base.formatting import with_interval
 from ragbench.base.types import QueryState
-from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.split import TEST, TRAIN
+from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
 from ragbench.config import store
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
+from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
 from ragbench.results import comparisons

@@ -19,7 +19,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.overrides import word
 from ragbench.config.settings import Settings
-from ragbench.extras.fit.tuning import confirm, report, search
+from ragbench.extras.fit.tuning import report, search
 from ragbench.extras.fit.tuning.report import Tuning
 from ragbench.extras.fit.tuning.space import spec_of
 from ragbench.workbench import experiment
@@ -74,7 +74,7 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     for sentence in experiment.first_lines(base, has_benchmark=benchmark is not None):
         _LOG.info(sentence)
     if held_out:
-        confirm.check(base, whole)
+        search.check(base, whole)
     else:
         _LOG.info(
             f"'{whole.name}' has {len(whole.topics)} queries, too few for a test split: nested folds over all judge"
@@ -82,8 +82,8 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     tuned = search.tune(base, rules, train, held_out_topics=held_out)
     confirmation = None
     if held_out and not tuned.unchanged:
-        plain = compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
-        confirmation = confirm.confirm(tuned, whole, plain=plain)
+        plain = compose([f"exp={search.PLAIN}", *composition.measurement_overrides(base.overrides)])
+        confirmation = search.confirm(tuned, whole, plain=plain)
     tuning = Tuning(tuned, confirmation)
     report.write(tuning)
     if confirmation is not None:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import console
+from ragbench.base.console import counted
 from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
 from ragbench.base.files import write_text
-from ragbench.base.formatting import counted
 from ragbench.base.options import Confidence, Natural, Share, Validated, as_options
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json

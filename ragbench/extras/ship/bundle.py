@@ -36,10 +36,9 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.yaml import read_yaml
-from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.overrides import section_of
-from ragbench.evaluation.level_runs import document_run
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.config.settings import ArmBuilder
+from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export.file_format import ExportContext, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST

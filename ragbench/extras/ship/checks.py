@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import files
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
-from ragbench.base.formatting import counted
 from ragbench.base.progress import steps
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_benchmark

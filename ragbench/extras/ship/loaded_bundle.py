@@ -17,10 +17,10 @@ from typing import Any, overload
 
 from ragbench.base import locations
 from ragbench.base.build import build
+from ragbench.base.console import counted
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
-from ragbench.base.formatting import counted
 from ragbench.base.options import shown
 from ragbench.base.types import Document, Hit
 from ragbench.boundary.permissions import trusting

@@ -21,9 +21,9 @@ from threading import Event
 from filelock import FileLock
 
 from ragbench.base import files
+from ragbench.base.console import counted
 from ragbench.base.errors import BundleError, CorpusError, IndexError_
 from ragbench.base.fingerprint import short_digest, text_digest
-from ragbench.base.formatting import counted
 from ragbench.base.progress import steps, task_ticks
 from ragbench.base.types import Document
 from ragbench.config.settings import Settings

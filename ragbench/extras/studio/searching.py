@@ -24,9 +24,9 @@ from ragbench.benchmark.lines import write_atomically
 from ragbench.boundary.json import read_json_lines
 from ragbench.boundary.paths import inside
 from ragbench.config import available
-from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.composition import compose
 from ragbench.config.overrides import section_of, why_not_plain
+from ragbench.config.settings import ArmBuilder
 from ragbench.index import jvm
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.executor import Arm

@@ -15,8 +15,8 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.options import Count, Name, Share, Weight, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.code import common_name
+from ragbench.index.index import VectorsSpec
 from ragbench.index.lexical import Bm25F, LexicalSpec
-from ragbench.index.spec import VectorsSpec
 from ragbench.index.texts import FieldName
 from ragbench.search.stages.signals import names_code
 from ragbench.search.stages.stage import Retriever

@@ -109,7 +109,7 @@ def test_engine_refuses_several_analyzers() -> None:
 )
 @pytest.mark.parametrize("out", [None, Path("requests.json")])
 def test_export_to_a_server_needs_an_address(finished, format: str, address: str, out: Path | None) -> None:
-    from ragbench.export.write import write
+    from ragbench.export.file_format import write
 
     instead = " instead of --out" if out else ""
     with pytest.raises(ConfigError, match=rf"--format {format} writes no file: use --load {address}{instead}$"):
@@ -126,7 +126,7 @@ def test_export_to_a_server_needs_an_address(finished, format: str, address: str
 def test_export_refuses_dead_servers_before_any_work(
     finished, monkeypatch: pytest.MonkeyPatch, format: str, address: str
 ) -> None:
-    from ragbench.export.write import write
+    from ragbench.export.file_format import write
     from ragbench.extras.engines import load
 
     monkeypatch.setattr(load.Bench, "of", lambda *_: pytest.fail("it has begun"))

@@ -15,7 +15,7 @@ import pytest
 
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError
-from ragbench.export.write import write
+from ragbench.export.file_format import write
 from ragbench.extras.engines import opened, opensearch
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngine
@@ -108,7 +108,7 @@ def test_killed_load_leaves_the_old_data(own: str, server, recommended, moment: 
     program = f"""
         import os, signal
         from pathlib import Path
-        from ragbench.export import write
+        from ragbench.export import file_format
         from ragbench.extras.engines.opensearch import {owner}
         real = {owner}.{method}
         def killed(*values, **named):
@@ -116,7 +116,7 @@ def test_killed_load_leaves_the_old_data(own: str, server, recommended, moment: 
                 real(*values, **named)
             os.kill(os.getpid(), signal.SIGKILL)
         {owner}.{method} = killed
-        write.write(Path({str(recommended.folder)!r}), format={server.system!r}, load={own!r})
+        file_format.write(Path({str(recommended.folder)!r}), format={server.system!r}, load={own!r})
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr

@@ -24,7 +24,7 @@ from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config import composition
 from ragbench.corpus.searched import normalised
 from ragbench.experiment.run import run
-from ragbench.export.write import write
+from ragbench.export.file_format import write
 from ragbench.extras.engines import opened, postgres, postgres_schema, words
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.ship import address
@@ -172,7 +172,7 @@ def test_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> 
     where = "tables.TableWriter.finish" if moment == "finish" else "postgres_schema.swap"
     program = f"""
         import os, signal
-        from ragbench.export import write
+        from ragbench.export import file_format
         from ragbench.extras.engines import postgres_schema, tables
         from pathlib import Path
         real = {where}
@@ -182,7 +182,7 @@ def test_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> 
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(*values) + "SELECT pg_terminate_backend(pg_backend_pid());"
         {where} = killed
-        write.write(Path({str(recommended.folder)!r}), format="postgres", load={own!r})
+        file_format.write(Path({str(recommended.folder)!r}), format="postgres", load={own!r})
     """
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False

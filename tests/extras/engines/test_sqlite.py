@@ -25,7 +25,7 @@ from ragbench.base.errors import BundleError
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.commands import cli
 from ragbench.export import measured_arm
-from ragbench.export.write import write
+from ragbench.export.file_format import write
 from ragbench.extras.engines import content, opened, sqlite, words
 from ragbench.extras.engines.opened import EngineDeployment, EngineRefresher
 from ragbench.extras.engines.plan import SearchPlan
@@ -70,7 +70,7 @@ def test_export_says_what_the_learned_order_adds(written) -> None:
 def test_sources_score_as_in_the_index(written, recommended) -> None:
     """BM25F in SQL gives Lucene's scores, sqlite-vec the cosines."""
     arm = measured_arm.find(recommended.folder)
-    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.config.settings import ArmBuilder
 
     (ours,) = ArmBuilder.of(arm.settings, load_benchmark(arm.settings.config["data"])).arms([arm.settings])
     ours.index.prepare(ours.pipeline.needs)

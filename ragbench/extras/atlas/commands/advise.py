@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.extras.atlas import advice
     from ragbench.report import screen
-    from ragbench.results import measurements, verdicts
+    from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, limit=1)
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_overrides())
     if arguments.json:
-        predictions = verdicts.predictions_of_run(loaded)
+        predictions = measurements.predictions_of_run(loaded)
         console.print_json({"run": folder, "arm": arm, "levers": levers, "expected": predictions})
     else:
         print("\n".join([*advice.lines(levers, loaded, arm), *screen.expected_lines(loaded)]))

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, files
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
-from ragbench.base.formatting import counted
 from ragbench.boundary.permissions import trust
 
 if TYPE_CHECKING:
@@ -232,11 +232,11 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool)
 
 def _known(has_queries: bool, suited: Mapping[str, str]) -> list[str]:
     """What other collections let expect of the arms, in a sentence; nothing where the atlas knows too few of them."""
-    from ragbench.results import verdicts
+    from ragbench.results import measurements
 
     if suited:
         return []
-    advice = verdicts.prediction_of_change("recommended", "baseline", "people" if has_queries else "derived")
+    advice = measurements.prediction_of_change("recommended", "baseline", "people" if has_queries else "derived")
     return [advice.sentence] if advice else []
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ragbench.base import console
+from ragbench.base.console import counted
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.files import locked
-from ragbench.base.formatting import counted
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, TOPICS
 from ragbench.extras.collect import model_options
 from ragbench.extras.collect.judge import ACTS, GRADES, JudgingSession, merge_into_folder, require_pairs

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, minimums
-from ragbench.base.errors import ConfigError
-from ragbench.base.formatting import counted
-from ragbench.base.suggestions import did_you_mean
+from ragbench.base.console import counted
+from ragbench.base.errors import ConfigError, did_you_mean
 from ragbench.commands import WORDS
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import has_text
-from ragbench.base.formatting import counted
 from ragbench.base.options import as_options
 from ragbench.extras.collect.commands.topics import print_counts, print_next
 

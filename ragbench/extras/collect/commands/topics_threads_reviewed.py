@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.formatting import counted
+from ragbench.base.console import counted
 from ragbench.extras.collect.commands.topics import print_next
 
 DESCRIPTION = "Write topics.jsonl again with the questions that a review sheet of ragbench topics threads keeps."

@@ -15,10 +15,9 @@ from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
 from ragbench.base.types import Document, Query
-from ragbench.benchmark.benchmark import Benchmark, Topic, area
+from ragbench.benchmark.benchmark import Benchmark, Topic, area, with_splits
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.phrases import Finder, words
-from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.masked import WIDE, without_sources
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.candidates import Candidate, candidates, n_words

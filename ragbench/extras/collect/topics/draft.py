@@ -19,10 +19,9 @@ from ragbench.base.fingerprint import shuffle_key, text_digest
 from ragbench.base.options import Count, Natural, Validated
 from ragbench.base.progress import report
 from ragbench.base.types import Document
-from ragbench.benchmark.benchmark import Topic, area
+from ragbench.benchmark.benchmark import Topic, area, with_splits
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.phrases import Finder, words
-from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.answer_candidates import Passage, SectionFinder

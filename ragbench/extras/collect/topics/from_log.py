@@ -19,15 +19,14 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import text_digest
-from ragbench.base.formatting import counted
 from ragbench.base.options import Count, Natural, Share, Validated
 from ragbench.base.types import Document
-from ragbench.benchmark.benchmark import Topic
+from ragbench.benchmark.benchmark import Topic, with_splits
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words
-from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.search_log import Log, LoggedSearch, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sentence

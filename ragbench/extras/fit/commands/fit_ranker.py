@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import console
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import as_options
-from ragbench.benchmark.split import TEST
+from ragbench.benchmark.benchmark import TEST
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark

@@ -14,14 +14,12 @@ import pandas as pd
 from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest
-from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.split import TEST, TRAIN
-from ragbench.config.arm_builder import ArmBuilder
+from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark
+from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation import latency, passages
 from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
-from ragbench.evaluation.level_runs import document_run
-from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, evaluate, metric_name
+from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
 from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Outcome, Session
@@ -39,8 +37,8 @@ def objective(name: str, measures: Sequence[str]) -> str:
 def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
     """The benchmark that a search may see, and whether test topics are held out from it.
 
-    Topics without train and test halves, if they are too few to make them (`ragbench.benchmark.split.LEAST`), may all
-    be seen, and nested folds give the verdict. Raises BenchmarkError for more topics without halves.
+    Topics without train and test halves, if they are too few to make them (`minimums.TO_SPLIT`), may all be seen, and
+    nested folds give the verdict. Raises BenchmarkError for more topics without halves.
     """
     if {TRAIN, TEST} <= set(benchmark.splits):
         return train_only(benchmark), True

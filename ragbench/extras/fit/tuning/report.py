@@ -18,14 +18,12 @@ from typing import Any
 import pandas as pd
 
 from ragbench.base import files
-from ragbench.base.console import markdown
+from ragbench.base.console import interval, markdown
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import write_text
-from ragbench.base.formatting import interval
 from ragbench.boundary.checksummed_json import write_checksummed
 from ragbench.evaluation.measures import metric_name
-from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
-from ragbench.extras.fit.tuning.search import PRESET, Tuned
+from ragbench.extras.fit.tuning.search import PRESET, Confirmation, Tuned, judge_by_folds
 from ragbench.extras.fit.tuning.space import overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
 from ragbench.extras.fit.tuning.tracking import RECORD

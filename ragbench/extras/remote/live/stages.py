@@ -13,9 +13,9 @@ from annotated_types import MinLen
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
+from ragbench.base.console import counted
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
-from ragbench.base.formatting import counted
 from ragbench.base.options import Constraint, Name, Natural, Positive, option
 from ragbench.base.types import Query, QueryState
 from ragbench.benchmark.query_filter import QueryFilter

@@ -16,8 +16,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect.check import check
 from ragbench.extras.collect.topics.derive import DeriveSpec, choose, derive
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.index import Index
-from ragbench.index.spec import IndexSpec
+from ragbench.index.index import Index, IndexSpec
 from tests.naming import naming
 
 
@@ -174,7 +173,7 @@ def test_derive_refuses_impossible_options() -> None:
 def test_bundle_holds_unmasked_documents(settings_of, tmp_path: Path, write_vault) -> None:
     from ragbench.benchmark.load import load as load_data
     from ragbench.experiment.run import run
-    from ragbench.export.write import write as export
+    from ragbench.export.file_format import write as export
     from ragbench.extras.ship.bundle import read_record
 
     data = ["data=vault", f"data.corpus={write_vault(tmp_path / 'notes', 40)}", "topics=derived", "topics.limit=10"]

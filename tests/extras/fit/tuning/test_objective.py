@@ -7,9 +7,8 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Topic
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.evaluation.level_runs import document_run
-from ragbench.evaluation.measures import MEASURES, evaluate
+from ragbench.config.settings import ArmBuilder
+from ragbench.evaluation.measures import MEASURES, document_run, evaluate
 from ragbench.extras.fit.tuning.objective import (
     LatencyEstimate,
     TrainingValues,

@@ -14,10 +14,10 @@ from filelock import FileLock
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import composition
-from ragbench.extras.fit.tuning import confirm, report
+from ragbench.extras.fit.tuning import report
 from ragbench.extras.fit.tuning.objective import train_only
 from ragbench.extras.fit.tuning.report import Tuning
-from ragbench.extras.fit.tuning.search import Tuned, rules_of, tune
+from ragbench.extras.fit.tuning.search import Tuned, check, confirm, rules_of, tune
 from tests.conftest import ONE_PARAMETER, compose
 from tests.naming import naming
 from tests.waiting import until
@@ -94,13 +94,13 @@ def test_test_topics_are_first_read_by_the_confirmation(settings_of, opposed, tu
     base = settings_of(tmp_path, *ONE_PARAMETER, "tune.trials=15", "tune.folds=3")
     with pytest.raises(AssertionError, match="during the search"):
         _ = sealed.digest
-    confirm.check(base, sealed)
+    check(base, sealed)
     result = tune(base, rules_of(base, compose), train_only(sealed))
     assert result.winner.values == tuned.winner.values
     assert result.held_out == tuned.held_out
     Sealed.opened = True
     try:
-        confirmation = confirm.confirm(result, sealed)
+        confirmation = confirm(result, sealed)
     finally:
         Sealed.opened = False
     comparison = confirmation.judged.levels["document"].comparison
@@ -126,8 +126,8 @@ def test_search_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, oppose
     from ragbench.report import html
     from ragbench.results import compare, measurements
 
-    first = confirm.confirm(tuned, opposed)
-    again = confirm.confirm(tuned, opposed)
+    first = confirm(tuned, opposed)
+    again = confirm(tuned, opposed)
     assert again.results.folder == first.results.folder and again.verdict == first.verdict
     assert sum("measured on the test topics before" in message for message in caplog.messages) == 1
     assert first.evaluations == again.evaluations == 1
@@ -147,9 +147,9 @@ def test_search_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, oppose
 @pytest.mark.slow
 def test_search_another_winner_is_another_evaluation_and_it_is_said(settings_of, opposed, tmp_path: Path) -> None:
     tuned = search(settings_of, opposed, tmp_path, "tune.trials=4", "tune.folds=0")  # the others count theirs
-    confirm.confirm(tuned, opposed)
+    confirm(tuned, opposed)
     other = replace(tuned, winner=replace(tuned.winner, number=-2, values={WEIGHT: 0.02}))
-    second = confirm.confirm(other, opposed)
+    second = confirm(other, opposed)
     assert second.evaluations == 2
     assert second.results.comparison > 1
     assert any("exploratory: " in reason for reason in Tuning(other, second).warnings)
@@ -206,9 +206,9 @@ def test_search_refuses_wrong_settings(settings_of, opposed, tmp_path, overrides
 
 def test_search_is_confirmed_on_test_only(settings_of, opposed, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, check=naming("split=all")):
-        confirm.check(settings_of(tmp_path, "split=all"), opposed)
+        check(settings_of(tmp_path, "split=all"), opposed)
     with pytest.raises(BenchmarkError, check=naming("split 'test'")):
-        confirm.check(settings_of(tmp_path), train_only(opposed))
+        check(settings_of(tmp_path), train_only(opposed))
 
 
 @pytest.mark.slow

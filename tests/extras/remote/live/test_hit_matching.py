@@ -96,8 +96,7 @@ def test_text_finds_its_chunk_with_and_without_a_document(docno_at, index) -> No
 def test_addresses_in_the_frontmatter_are_names(tmp_path) -> None:
     from ragbench.corpus.reader import read_vault
     from ragbench.index.artefacts import ArtefactStore
-    from ragbench.index.index import Index
-    from ragbench.index.spec import IndexSpec
+    from ragbench.index.index import Index, IndexSpec
     from ragbench.models.access import Models
 
     (tmp_path / "notes").mkdir()

@@ -7,7 +7,7 @@ import pytest
 from ragbench.base.types import Filters
 from ragbench.extras.systems.librarian_chunking import LibrarianFixedChunker
 from ragbench.extras.systems.stages.librarian import AddNeighbours
-from ragbench.index.spec import IndexSpec
+from ragbench.index.index import IndexSpec
 from ragbench.search.engine.hits import _join_texts
 
 
