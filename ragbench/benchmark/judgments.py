@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.options import shown
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.documents import identifier

@@ -13,10 +13,9 @@ from typing import Any, BinaryIO, cast
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable
+from ragbench.base.options import shown
 from ragbench.boundary.json import read_json, read_json_file
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.base.options import shown
-from ragbench.boundary.json import read_json
 
 MAX_LINE_BYTES = 10_000_000
 """The longest line that is read; a longer one is a damaged file or not a file of lines."""

@@ -8,13 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.formatting import counted
-from ragbench.base.suggestions import nearest
-from ragbench.benchmark.lines import read_rows_of_cases
 from ragbench.base.console import counted
 from ragbench.base.errors import ConfigError, nearest
-from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.lines import read_rows_of_cases
 from ragbench.benchmark.names import LANGUAGE_FOLDER, Names
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.file_warning import grouped_by_kind

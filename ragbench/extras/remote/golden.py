@@ -13,8 +13,6 @@ from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.judgments import graded_names
 from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases, write_atomically
-from ragbench.base.options import shown
-from ragbench.benchmark.lines import read_rows, write_atomically
 from ragbench.benchmark.names import address
 from ragbench.benchmark.query_filter import QueryFilter, read_filter
 from ragbench.boundary.json import read_json_file
