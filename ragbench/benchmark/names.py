@@ -20,7 +20,7 @@ from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 from ragbench.corpus.folder import SUFFIXES
 from ragbench.corpus.links import fold, unnumbered
 from ragbench.corpus.reader import decoded, docno_of
-from ragbench.corpus.searched import normalised
+from ragbench.corpus.searched import IGNORED, normalised
 from ragbench.corpus.sections import slug
 
 _OTHERS = (".txt", ".docx", ".html", ".htm", ".rst", ".adoc", ".org", ".ipynb")
@@ -29,7 +29,9 @@ _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _ADDRESSES = ("url", "slug", "permalink", "aliases", "redirect_from")
 _LINK = re.compile(r"\[[^\[\]]*\]\(([^()\s]+)\)|<([^<>\s]+)>")
 _FRAGMENT = re.compile(r"#?:~:.*")  # words of a page that a browser marks
-_ROUTE = re.compile(r"^(https?://[^#]*?)/?#/")  # of Docsify
+_ROUTE = re.compile(r"^(https?://[^#]*?)/?#/([^?]*)(\?id=)?")  # of Docsify
+_OF_OBSIDIAN = re.compile(r"obsidian://.*[?&](?:file|path|filepath)=([^&]+)", re.IGNORECASE)
+_DATED = re.compile(r"(?:(?<=/)|^)(?:_posts/)?(\d{4})-(\d\d)-(\d\d)-(?=[^/]+$)")  # a post of Jekyll or Docusaurus
 _LINE = re.compile(r"L(\d+)\b.*")  # `#L12-L20` of GitHub
 _LINES = re.compile(r":(\d+)(?:[-:]\d+)*$")  # `page.md:12` of editors, `page.md#Heading:1-47` of `ragbench search`
 _SEPARATOR = re.compile(r"\s*[,|\s]\s*")
@@ -59,6 +61,16 @@ def addresses(docno: str, frontmatter: Mapping[str, Any]) -> list[str]:
     relative = [*paths, *(value for value in [frontmatter.get("id")] if isinstance(value, str))]  # Docusaurus
     below = [posixpath.join(docno.rpartition("/")[0], path) for path in relative]
     return [key for key in dict.fromkeys(map(address, (*paths, *below))) if key]
+
+
+def derived_addresses(docno: str) -> list[str]:
+    """The addresses, in normal form, that sites make of a file's name: without numbers, with its date as folders.
+
+    Blanks and punctuation are as Hugo, Astro and Quartz write them, or `+` as in Obsidian Publish.
+    """
+    key = address(f"{docno}.md")
+    names = [key, unnumbered(key), _DATED.sub(r"\1/\2/\3/", key)] if key else []
+    return [*names, *("/".join(map(slug, name.split("/"))) for name in names), key.replace(" ", "+")]
 
 
 class Names:
@@ -168,7 +180,7 @@ class Names:
             path = path[len(site.path.rstrip("/")) :] if below else path
         key = address(path)
         if key in self._by_address or not key:
-            return self._by_address.get(key)
+            return None if url.query and not key else self._by_address.get(key)  # `/?p=7` is no home page
         longer = {docno for known, docno in self._by_address.items() if known.endswith(f"/{key}")}
         if len(longer) == 1 and "/" in key:
             return longer.pop()
@@ -197,11 +209,10 @@ class Names:
 
     def _anchor(self, docno: str, written: str) -> str | None:
         if docno not in self._anchors:
-            anchors = _anchors(self._documents[docno].sections)
-            self._anchors[docno] = {normalised(name): anchor for name, anchor in anchors.items()}
+            self._anchors[docno] = site_anchors(self._documents[docno].sections)
         anchors = self._anchors[docno]
         as_path = "/".join(map(slug, re.split("[#/]", written)))  # `Part#Chapter` is Obsidian's
-        shown = written.removeprefix("user-content-")  # of GitHub
+        shown = written.removeprefix("user-content-").removeprefix("markdown-header-")  # of GitHub, Bitbucket
         keys = (written, shown, f"#{slug(written)}", f"#{as_path}") if written else ("",)
         line = _LINE.fullmatch(written)
         return next((anchors[key] for key in keys if key in anchors), self._anchor_of_line(docno, line))
@@ -235,13 +246,13 @@ class Names:
     @cached_property
     def _by_address(self) -> dict[str, str]:
         """Docnos by address: of the folder, without the numbers that order pages, and of the frontmatter."""
-        pairs = []
+        pairs, derived = [], []
         for docno, document in self._documents.items():
-            key = address(f"{docno}.md")
-            pairs += [(key, docno), (unnumbered(key), docno)]
+            pairs.append((address(f"{docno}.md"), docno))
+            derived += [(key, docno) for key in derived_addresses(docno)]
             given = addresses(docno, document.frontmatter)
             pairs += [(key, docno) for written in given for key in (written, unnumbered(written))]
-        return _unique(dict.fromkeys(pairs))
+        return _unique(dict.fromkeys(derived)) | _unique(dict.fromkeys(pairs))
 
 
 def page_and_file(documents: Iterable[Document], name: str, folder: str | None) -> tuple[Document, str]:
@@ -269,12 +280,14 @@ def _unbracketed(name: str) -> str:
     """What a wikilink, a link of markdown (`[label](page.md)`, `<url>`) or an address with a quote leads to."""
     if link := _LINK.fullmatch(name.strip()):
         return link[1] or link[2]
-    inner = name.strip().strip("`").removeprefix("!").removeprefix("[[").removesuffix("]]")
-    inner = _ROUTE.sub(r"\1/", _FRAGMENT.sub("", inner))
+    inner = IGNORED.sub("", name).strip().strip("`").removeprefix("!").removeprefix("[[").removesuffix("]]")
+    if note := _OF_OBSIDIAN.match(inner):
+        return unquote(note[1])
+    inner = _ROUTE.sub(lambda route: f"{route[1]}/{route[2]}{'#' * bool(route[3])}", _FRAGMENT.sub("", inner))
     return inner.split("|", 1)[0] if "[[" in name else inner
 
 
-def _anchors(sections: Iterable[Section]) -> dict[str, str]:
+def site_anchors(sections: Iterable[Section]) -> dict[str, str]:
     """Our anchors by those that sites make: ids of the author, GitHub's, mdBook's, MkDocs', VitePress', Pandoc's.
 
     Docusaurus makes those of GitHub. Of repeated headings the first has no number: `limits`, `limits-1` (MkDocs:
@@ -285,7 +298,7 @@ def _anchors(sections: Iterable[Section]) -> dict[str, str]:
     for section in sections:
         anchors |= {name: section.anchor for name in section.ids if name not in anchors}
     for slug_of, joint in ((_github, "-"), (slug, "-"), (_mkdocs, "_"), (_vitepress, "-"), (_pandoc, "-")):
-        seen: Counter[str] = Counter()
+        seen = Counter({"": 0} if joint == "_" else {})  # MkDocs begins with `_1` where no letter is left
         for section in sections:
             name = unique = slug_of(section.path[-1])
             while unique in seen:  # `Limits`, `Limits 1`, `Limits`
@@ -294,7 +307,7 @@ def _anchors(sections: Iterable[Section]) -> dict[str, str]:
             seen[unique] = 0
             anchors.setdefault(unique, section.anchor)
     ends = ((f"#{'/'.join(map(slug, s.path[first:]))}", s.anchor) for s in sections for first in range(len(s.path)))
-    return anchors | _unique(ends)
+    return {normalised(name): anchor for name, anchor in (anchors | _unique(ends)).items()}
 
 
 def _github(heading: str) -> str:

@@ -187,6 +187,8 @@ def _read_query_rows(
         for target, grade in graded_names(cells["relevant"], location):
             grade = grade if grade_of_row is None else grade_of_row
             target, quoted = split_target(target)
+            if not target and names.kind(quoted) in ("path", "URL"):  # Windows copies a path with its quotes
+                target, quoted = quoted, ""
             if quoted:
                 quotes += [(topic.qid, names.document(target) or target, quoted)] if grade > 0 else []
                 continue

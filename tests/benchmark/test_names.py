@@ -15,6 +15,9 @@ PAGES = {
     "docs/readme.md": "# Welcome\n\nText.\n",
     "docs/02-setup.md": "---\nslug: /install\n---\n# Set up\n\nText.\n",
     "docs/guide/tides.md": "---\nid: high-water\nslug: moon\n---\n# Tides\n\nText.\n",
+    "index.md": "# Home\n\nText.\n",
+    "_posts/2024-01-05-new-pier.md": "# New pier\n\nText.\n",
+    "notes/High water (2).md": "# Water\n\nText.\n",
     "ref/signals.md": (
         "# Signals\n\n## Day {#daytime}\n\nA.\n\n### Limits\n\nB.\n\n## Night\n\nC.\n\n### Limits\n\nD.\n\n"
         "## Don't & do\n\nE.\n"
@@ -56,6 +59,13 @@ def vault(tmp_path: Path) -> Path:
         ("https://docs.example.org/#/harbour/berths", "harbour/berths", "URL"),
         ("harbour/berths#:~:text=high%20water", "harbour/berths", "path"),
         ("setup.qmd", "docs/02-setup", "file name"),
+        ("obsidian://open?vault=site&file=harbour%2Fberths", "harbour/berths", "path"),
+        ("obsidian://advanced-uri?vault=site&filepath=harbour%2Fberths.md", "harbour/berths", "path"),
+        ("https://x.org/?p=7", None, ""),
+        ("harbour/berths.md\u200b", "harbour/berths", "path"),
+        ("https://x.org/2024/01/05/new-pier.html", "_posts/2024-01-05-new-pier", "URL"),
+        ("https://x.org/notes/high-water-2", "notes/High%20water%20(2)", "URL"),
+        ("https://publish.obsidian.md/site/notes/High+water+(2)", "notes/High%20water%20(2)", "URL"),
         ("version-1/harbour/berths.md", None, ""),
         ("harbour/berths.md|docs/readme.md", None, ""),
         ("https://x.org/berths", None, ""),
@@ -83,6 +93,8 @@ def test_document_of_a_name(vault: Path, name: str, docno: str | None, kind: str
         ("https://github.com/o/r/blob/main/ref/signals.md?plain=1#L15-L17", "signals/night/limits"),
         ("ref/signals.md:5", "signals/day"),
         ("ref/signals.md#Night:11-15", "signals/night"),
+        ("https://x.org/#/ref/signals?id=night", "signals/night"),
+        ("ref/signals.md#markdown-header-night", "signals/night"),
         ("ref/signals.md#L99", None),
         ("ref/signals.md#Limits", None),
         ("ref/signals.md#fog", None),
@@ -108,6 +120,12 @@ def test_anchors_count_repeats_as_their_site_does(tmp_path: Path) -> None:
         "![[a#^block-1]]": "top/3-fees",
     }
     assert {name: names.section(name) for name in expected} == {name: f"a#{end}" for name, end in expected.items()}
+
+
+def test_anchors_of_headings_without_ascii_count_from_one_in_mkdocs(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# \u6e2f\u53e3\n\n## \u6cca\u4f4d\n\n## \u6f6e\u6c50\n")
+    names = Names(read_vault(tmp_path).documents)
+    assert [names.section(f"a#_{n}") for n in (1, 3)] == ["a#\u6e2f\u53e3", "a#\u6e2f\u53e3/\u6f6e\u6c50"]
 
 
 def test_anchors_are_found_in_any_form_of_unicode(tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ TABLES = {
     "list of Python": "text,relevant\none,\"['index.md', 'tea/storing.md']\"\n",
     "list of NumPy": "text,relevant\none,\"['index.md'\n 'tea/storing.md']\"\n",
     "list of JSON": 'text,relevant\none,"[""index.md"", ""tea/storing.md""]"\n',
+    "quoted paths": 'text,relevant\none,"""index.md"""\none,"""tea/storing.md"""\n',
     "list of a page": 'text,relevant\none,"- index.md\n- tea/storing.md"\n',
     "grades": "query,docid,rating\none,index.md,1\none,tea/brewing.md,0\none,tea/storing.md,1\n",
     "label that is no grade": "text,docno,label\none,index.md; tea/storing.md,easy\n",

@@ -7,14 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ragbench.base.errors import BenchmarkError, LiveError
 from ragbench.base.files import sha256, why_unreadable
+from ragbench.base.types import Section
 from ragbench.benchmark.documents import identifier
-from ragbench.benchmark.names import address, addresses
+from ragbench.benchmark.names import address, addresses, derived_addresses, site_anchors
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.runs import read_run, trec_eval_order
+from ragbench.corpus.searched import normalised
 from ragbench.corpus.sections import slug
 from ragbench.index.chunks import ChunkTable
 
@@ -86,14 +88,16 @@ class HitMatcher:
         return key[len(self._prefix) :].strip("/") if inside else key
 
     def _in_section(self, document: int, heading: str) -> int | None:
-        """The first chunk of the section with this anchor or heading."""
-        sought = slug(heading.rpartition("/")[2])
+        """The first chunk of the section with this heading, or this anchor on a site."""
         first, stop = self._table.chunks_of(document)
         anchors, headings = (self._table.document_value(column, document) for column in ("anchors", "headings"))
-        for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True)):
-            if anchor == heading or slug(text) == sought:
-                return next((c for c in range(first, stop) if number in self._table.sections[c]), None)
-        return None
+        known = site_anchors(
+            Section(number, 1, (text,) if text else (), anchor, 0, 0)
+            for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True))
+        )
+        names = normalised(unquote(heading)), slug(heading.rpartition("/")[2])
+        number = next((list(anchors).index(known[name]) for name in names if name in known), None)
+        return next((c for c in range(first, stop) if number in self._table.sections[c]), None)
 
     def _by_text(self, text: str) -> int | None:
         shingles = _shingles(text)
@@ -115,7 +119,8 @@ class HitMatcher:
             pairs += [(address(docno), row), (address(path), row)]
         for row, (docno, fields) in enumerate(zip(self._table.docnos, self._table.frontmatter, strict=True)):
             pairs += [(self._without_prefix(key), row) for key in addresses(docno, fields)]
-        return _unique(pairs)
+        derived = ((key, row) for row, docno in enumerate(self._table.docnos) for key in derived_addresses(docno))
+        return _unique(derived) | _unique(pairs)
 
     @cached_property
     def _by_tail(self) -> Mapping[str, int]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ragbench.corpus.reader import read_vault
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.index import Index, IndexSpec
+from ragbench.models.access import Models
 
 
 @pytest.fixture
@@ -93,18 +99,40 @@ def test_text_finds_its_chunk_with_and_without_a_document(docno_at, index) -> No
     assert docno_at(text=half) is None
 
 
-def test_addresses_in_the_frontmatter_are_names(tmp_path) -> None:
-    from ragbench.corpus.reader import read_vault
-    from ragbench.index.artefacts import ArtefactStore
-    from ragbench.index.index import Index, IndexSpec
-    from ragbench.models.access import Models
+@pytest.fixture
+def matcher_of(tmp_path: Path):
+    def of(prefix: str = "", **pages: str) -> HitMatcher:
+        for name, text in pages.items():
+            (tmp_path / f"{name}.md").write_text(text)
+        documents = read_vault(tmp_path).documents
+        index = Index(IndexSpec(), "x", lambda: documents, ArtefactStore(tmp_path / "index"), Models())
+        index.prepare(frozenset({"chunks"}))
+        return HitMatcher(index.chunks, prefix)
 
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "a.md").write_text("---\nurl: /how-to/keys/\naliases: [/old/keys]\n---\nKeys open doors.\n")
-    (tmp_path / "notes" / "b.md").write_text("---\naliases: [/old/keys]\n---\nDoors close.\n")
-    documents = read_vault(tmp_path / "notes").documents
-    index = Index(IndexSpec(), "x", lambda: documents, ArtefactStore(tmp_path / "index"), Models())
-    index.prepare(frozenset({"chunks"}))
-    matcher = HitMatcher(index.chunks, "docs")
+    return of
+
+
+def test_addresses_in_the_frontmatter_are_names(matcher_of) -> None:
+    matcher = matcher_of(
+        "docs",
+        a="---\nurl: /how-to/keys/\naliases: [/old/keys]\n---\nKeys open doors.\n",
+        b="---\naliases: [/old/keys]\n---\nDoors close.\n",
+    )
     assert matcher.chunk(LiveHit("https://example.org/docs/how-to/keys")) == 0
     assert matcher.chunk(LiveHit("https://example.org/docs/old/keys")) is None  # two documents had it
+
+
+def test_addresses_that_a_site_makes_of_file_names_are_names(matcher_of) -> None:
+    pages = {"02-set up": "Ropes.\n", "2024-01-05-fair": "Stalls.\n", "set-up 2": "Knots.\n"}
+    matcher = matcher_of(**pages)
+    addresses = ("/set-up/", "/2024/01/05/fair.html", "/set-up-2", "/set-up+2")
+    assert [matcher.chunk(LiveHit(name)) for name in addresses] == [0, 1, 2, 2]
+
+
+def test_anchors_of_the_site_name_the_chunk(matcher_of) -> None:
+    text = " ".join(f"word{n}" for n in range(400))
+    heads = ("Top", "Limits", "Fees", "Limits", "\U0001f680 Gr\u00f6\u00dfe")
+    matcher = matcher_of(a="".join(f"{'#' * (n > 0)}# {head}\n\n{text} {n}\n\n" for n, head in enumerate(heads)))
+    first = {name: matcher.chunk(LiveHit(f"/a.md#{name}")) for name in ("top", "limits", "limits-1", "limits_1")}
+    assert first["top"] == 0 < first["limits"] < first["limits-1"] == first["limits_1"]
+    assert matcher.chunk(LiveHit("/a.md#-gr%C3%B6%C3%9Fe")) > first["limits-1"]
