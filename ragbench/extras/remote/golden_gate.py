@@ -461,10 +461,6 @@ def _place(answer: Any, hits: str | None, expected: Sequence[str]) -> tuple[str,
     def is_expected(name: str) -> bool:
         return any(is_same(page, name) for page in expected)
 
-    lists = {"@": answer} if isinstance(answer, list) else answer if isinstance(answer, Mapping) else {}
-    for key, value in lists.items():
-        if isinstance(value, list) and value and all(isinstance(hit, str) for hit in value):
-            return hits or (key if key == "@" else json.dumps(key)), "@", sum(map(is_expected, value))
     try:
         inferred = infer_mapping(answer, is_expected)
     except LiveError:

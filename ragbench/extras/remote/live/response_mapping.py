@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,19 +30,38 @@ class ResponseMapping:
 
 
 def infer_mapping(answer: Any, is_known: Callable[[str], bool]) -> ResponseMapping:
-    """The longest list of objects as hits; of their fields the one that most often names a document (`is_known`).
+    """The list of objects or names with most documents (`is_known`), and of its fields the one that names most.
 
-    Raises LiveError for an answer without a list of objects.
+    A list inside the objects of another one counts where the outer names no document. If none names any, it is
+    the list with most usual fields. Raises LiveError for an answer without such a list.
     """
-    lists = sorted(_lists(answer, ""), key=lambda pair: -len(pair[1]))
+    lists = [(hits, _mapping(path, hits, is_known)) for path, hits in _lists(answer, "")]
     if not lists:
         raise LiveError(
             f"the answer has no list of hits (it begins {str(answer)[:80]!r}): ask for a query that finds something, "
             "or write the arm as docs/measure-existing-search.md shows"
         )
-    path, hits = lists[0]
-    names = dict.fromkeys(name for hit in hits for name, _ in _fields(hit, ""))
-    fields = {name: [value for hit in hits for key, value in _fields(hit, "") if key == name] for name in names}
+    hits, mapping = max(lists, key=lambda pair: _preference(pair[1]))
+    if not _is_usable(mapping):
+        raise LiveError(
+            f"a hit names no document and has no text ({str(hits[0])[:80]!r}): see docs/measure-existing-search.md"
+        )
+    return mapping
+
+
+def _preference(mapping: ResponseMapping) -> tuple[bool, bool, int, int, int, int]:
+    nested = mapping.keys["hits"].count("[]")
+    return mapping.matched > 0, _is_usable(mapping), -nested, mapping.matched, len(mapping.keys), mapping.hits
+
+
+def _is_usable(mapping: ResponseMapping) -> bool:
+    return "document" in mapping.keys or "text" in mapping.keys
+
+
+def _mapping(path: str, hits: Sequence[Any], is_known: Callable[[str], bool]) -> ResponseMapping:
+    listed = [dict([("@", hit)] if isinstance(hit, str) else _fields(hit, "")) for hit in hits]
+    names = dict.fromkeys(name for hit in listed for name in hit)
+    fields = {name: [hit[name] for hit in listed if name in hit] for name in names}
     in_every_hit = {name: values for name, values in fields.items() if len(values) == len(hits)}
     numbers = [name for name, values in in_every_hit.items() if all(map(_is_number, values))]
     texts = {
@@ -60,10 +79,6 @@ def infer_mapping(answer: Any, is_known: Callable[[str], bool]) -> ResponseMappi
         "section": _usual("section", others),
         "score": _usual("score", numbers),
     }
-    if not keys["document"] and not keys["text"]:
-        raise LiveError(
-            f"a hit names no document and has no text ({str(hits[0])[:80]!r}): see docs/measure-existing-search.md"
-        )
     return ResponseMapping({name: value for name, value in keys.items() if value}, len(hits), named)
 
 
@@ -75,7 +90,7 @@ def _document(texts: Mapping[str, list[str]], is_known: Callable[[str], bool]) -
     prefixes = {name: [_prefix(value, is_known) for value in values] for name, values in texts.items()}
     counted = {name: sum(chunk is not None for chunk in chunks) for name, chunks in prefixes.items()}
     best = max(texts, key=lambda name: (counted[name], -_place("document", name)), default="")
-    if not best or not (counted[best] or _is_usual("document", best)):
+    if not best or not (counted[best] or best == "@" or _is_usual("document", best)):
         return "", "", 0
     usual_prefix = Counter(prefix for prefix in prefixes[best] if prefix is not None).most_common(1)
     return best, usual_prefix[0][0] if usual_prefix else "", counted[best]
@@ -96,13 +111,18 @@ def _prefix(name: str, is_known: Callable[[str], bool]) -> str | None:
     return next(("/".join(parts[:i]) for i in range(len(parts)) if is_known("/".join(parts[i:]))), None)
 
 
-def _lists(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Every list of objects in an answer, with its expression."""
-    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-        yield path, value
-    elif isinstance(value, Mapping) and depth < _DEEPEST:
+def _lists(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, list[Any]]]:
+    """Every list of objects or texts in an answer, with its expression; those inside of objects of a list joined."""
+    if isinstance(value, Mapping) and depth < _DEEPEST:
         for key, inner in value.items():
             yield from _lists(inner, _below(path, key), depth + 1)
+    elif isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        yield path, value
+    elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        yield path, value
+        for key in dict.fromkeys(key for item in value for key in item) if depth < _DEEPEST else ():
+            inside = [item[key] for item in value if isinstance(item.get(key), list)]
+            yield from _lists([hit for hits in inside for hit in hits], _below(f"{path}[]", f"{key}") + "[]", depth + 1)
 
 
 def _fields(hit: Mapping[str, Any], path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:

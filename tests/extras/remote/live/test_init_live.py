@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import jmespath
 import pytest
 
 from ragbench.base.errors import LiveError
@@ -42,11 +43,34 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             1,
         ),
         ({"my results": [{"no path": "b.md"}]}, {"hits": '"my results"', "document": '"no path"'}, 1),
+        (
+            {"facets": [{"id": "tag"}] * 3, "hits": [{"url": "a.md"}, {"url": "b.md"}]},  # more facets than hits
+            {"hits": "hits", "document": "url"},
+            2,
+        ),
+        (
+            {"results": [{"hits": [{"url": "a.md"}], "index": "docs"}, {"hits": [{"url": "b.md"}], "index": "blog"}]},
+            {"hits": "results[].hits[]", "document": "url"},
+            2,
+        ),
+        (
+            {"grouped_hits": [{"group_key": ["a.md"], "hits": [{"document": {"url": "a.md", "content": "c"}}]}]},
+            {"hits": "grouped_hits[].hits[]", "document": "document.url", "text": "document.content"},
+            1,
+        ),
+        (
+            {"results": [{"url": "a.md", "sub_results": [{"url": "a.md#x"}, {"url": "a.md#y"}]}]},
+            {"hits": "results", "document": "url"},
+            1,
+        ),
+        ({"took": 3, "paths": ["docs/a.md", "docs/z.md"]}, {"hits": "paths", "document": "@", "prefix": "docs"}, 1),
+        (["a.md"], {"hits": "@", "document": "@"}, 1),
         ({"hits": [{"content": "nothing here says which page"}]}, {"hits": "hits", "text": "content"}, 0),
     ],
 )
 def test_init_finds_the_hits_of_an_answer(answer, keys: dict[str, str], matched: int) -> None:
-    proposal = infer_mapping(answer, {"a.md", "b.md"}.__contains__)
+    proposal = infer_mapping(answer, lambda name: name.partition("#")[0] in ("a.md", "b.md"))
+    assert len(jmespath.search(proposal.keys["hits"], answer)) == proposal.hits
     assert (proposal.keys, proposal.matched) == (keys, matched)
 
 
