@@ -26,15 +26,15 @@ _PROPERTY = r"(?:id|collapsed|background-color|created-at|updated-at|logseq\.[\w
 _DRAWING = r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements|Embedded Files|Element Links)$|^(?:\w{40}|\w{8}): .*$"
 _SLIDE = r"---[ \t]*\n(?:[a-z][\w-]*:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"  # front matter of a slide in Slidev
 _RARE = re.compile(
-    r"(?mi)^[ \t]*(?:--8<--|<<<|/{3}|\[\[?_?TOC|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|compressed"
-    rf"|rust|\{{)|{_PROPERTY}|{_SLIDE}|::[a-z])|:id=|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)"
-    rf"|\[!(?:include|code|video|div)|{_ICON}|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{{160}}|#tab/|\(\([0-9a-f]{{8}}-"
+    r"(?mi)^[ \t]*(?:--8<--|<<<|/{3}|\[\[?_?TO|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|base"
+    rf"|compressed|rust|\{{)|{_PROPERTY}|{_SLIDE}|::[a-z])|:id=|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)"
+    rf"|\[!(?:include|code|video|div)|{_ICON}|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{{160}}|#tab|#\+b|\(\([0-9a-f]{{8}}-"
 )
 """A page without any of `_FREQUENT` and this is text as it stands."""
 _CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
 _DESTINATION = re.compile(r"(?<=\][(:])[ \t]*<[^<>\n]*>")
 _PLUG_IN_DATA = re.compile(
-    r"(?i)(?:dataview(?:js)?|tasks|compressed-json|\{(?:toctree|tableofcontents)\})(?!\S)"
+    r"(?i)(?:dataview(?:js)?|tasks|base|compressed-json|\{(?:toctree|tableofcontents)\})(?!\S)"
 )  # code fences
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
@@ -80,7 +80,7 @@ _SHOWN_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%(?!-?\s*(?:end)?raw\b).*?%\}")
 _LAST_STRING = r"(?:[\"'][^\"'\n]*[\"']\s*,\s*)?[\"'](?P<kept>[^\"'\n]+)[\"']"  # of two, in a macro of MDN
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
 _HEADING_ID = re.compile(
-    r"(?m)(?:\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}|[ \t]:id=\S+)[ \t]*$"
+    r"(?m)(?:\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}|[ \t]:id=\S+|<!-- *\{?#[^>]*-->)[ \t]*$"
 )
 _ID = re.compile(r"(?:#|^\(|:id=|(?=\^))([^\s{}()#*]+)")
 _UNDERLINE = re.compile(r"\n[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
@@ -186,7 +186,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
         masked = _masked(masked, [match.span()])
     for pattern in (_CODE_SPAN, _MATH):
         masked = _masked(masked, (match.span() for match in pattern.finditer(masked)))
-    for match in _HEADING_ID.finditer(masked) if "{" in masked or ":id=" in masked else ():
+    for match in _HEADING_ID.finditer(masked) if re.search(r"\{|:id=|<!--", masked) else ():
         line = masked[masked.rfind("\n", 0, match.start()) + 1 : match.start()]
         if line.lstrip(" \t>").startswith("#") or _UNDERLINE.match(masked, match.end()):
             span = len(masked[: match.start()].rstrip(" \t")), match.end()
@@ -297,13 +297,12 @@ def _rule(sign: str, pattern: str, kind: str, becomes: Callable[[re.Match[str]],
 
 _Rule = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str], str]
 _RULES: tuple[_Rule, ...] = (
+    _rule("@include", r"<!--[ \t]*@include:[ \t]*(?P<kept>[^\s{>]+).*?-->", "include"),  # VitePress
     _rule("<!--", r"<!--(?:>|->|.*?-->)|^ {0,3}<!--(?!-?>|.*?-->).*", "comment", flags=re.DOTALL),
     _rule("]:", r"^ {0,3}\[[^\]\n]*\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", "comment"),
     _rule("%%", r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[^%\n]*\n.*?%%", "comment", flags=re.DOTALL),
     _rule("{", r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}", "comment", flags=re.DOTALL),
-    _rule(
-        "comment", r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{::comment\b.*?\{:/(?:comment)?\}", "comment", flags=re.S
-    ),
+    _rule("{", r"\{(?:%-?|\{[<%]|::)\s*comment\b.*?(?:endcomment|/comment|\{:/)\s*[-%>]*\}+", "comment", flags=re.S),
     _rule("{", r"\{>>.*?<<\}|\{--.*?--\}|\{~~.*?~>(?P<kept>.*?)~~\}", "comment"),  # CriticMarkup
     _rule("%", r"^%[ \t].*$", "comment"),
     _rule("%>", r"<%.*?%>", "template", flags=re.DOTALL),
@@ -320,7 +319,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<kept>[^\"'\n]*)[\"'])?.*$", "include"),
     _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<kept>[^\s{]*).*$", "include"),
     _rule("{", r"^[ \t]*\{[*!] (?P<kept>\S*).* [*!]\}$", "include"),
-    _rule("[", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
+    _rule("[", r"^[ \t]*\[\[?_?TO(?:C|SP)_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
     _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
     _rule(":::", r"^:::[ \t]+(?P<kept>\w+[._]\w[\w.]*)[ \t]*(?:\n+[ \t]{4,}\S.*)*$", "include"),
     _rule(":::", rf"^{_DIRECTIVE.pattern}", "", _title_of_block),
@@ -334,6 +333,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("::", r"^::[a-z][\w-]*::[ \t]*$", "template"),
     _rule("toc", r"^[ \t]*(?:[*+-]|1\.)[ \t].*\n[ \t]*\{:[ \t]*toc.*\}[ \t]*$", "template"),
     _rule("::", rf"^[ \t]*{_PROPERTY}.*$|^[ \t]*:LOGBOOK:\n(?:.*\n)*?[ \t]*:END:", "plug-in-data"),
+    _rule("#+", r"#\+BEGIN_QUERY(?:.*\n)*?.*#\+END_QUERY|#\+(?:BEGIN|END)_\w+.*$", "plug-in-data"),  # Logseq
     _rule("((", r"\(\([0-9a-f]{8}-[0-9a-f-]{27}\)\)", "block-id"),
     _rule(":", rf"{_ICON}[\w-]+:", ""),
     _rule("data:", r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
@@ -343,7 +343,7 @@ _RULES: tuple[_Rule, ...] = (
 _EXPRESSION = _rule("{", rf"(?<!\\){_BRACES}", "template", _string)
 _ATTRIBUTES = _rule(
     "{",
-    r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?:(?<=[)`*_\]]\{)[ \t]*[.#:]|(?<=[)\]]\{)[ \t]*[\w-]+=)[^{}\n]*\})"
+    r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?:(?<=[)`*_\]]\{)[ \t]*[.#:=]|(?<=[)\]]\{)[ \t]*[\w-]+=)[^{}\n]*\})"
     r"|^[ \t]*\{[ \t]*[.#][^{}\n]*\}[ \t]*$|(?<=[ \t])\{#[A-Za-z][^{}\n]*\}[ \t]*$",
     "place",
 )

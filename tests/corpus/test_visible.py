@@ -108,7 +108,17 @@ BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
             "- x\n\n  cost:: 3\n-  y",
         ),
         ("- x\n  id:: 1\n  :LOGBOOK:\n  CLOCK: 1\n  :END:\n- y", "- x\n\n\n\n\n- y"),
+        (
+            "- #+BEGIN_NOTE\n  x\n  #+END_NOTE\n- #+BEGIN_QUERY\n  {:query (task TODO)}\n  #+END_QUERY\n- y",
+            "- \n  x\n  \n- \n\n\n- y",
+        ),
         # others
+        ("<!--@include: ./parts/a.md{3,}-->\nx", "./parts/a.md\nx"),
+        ("a {{< comment >}}hidden {{ x }}{{< /comment >}} b {{ comment.text }} c/}", "a  b  c/}"),
+        ("{%- comment -%}\nhidden\n{%- endcomment -%}x", "\n\nx"),
+        ("```base\nviews: []\n```\nx", "\n\n\nx"),
+        ("`<br>`{=html} and [[_TOSP_]]", "`<br>` and [[_TOSP_]]"),
+        ("[[_TOSP_]]\nx", "\nx"),
         ("a {>>hidden<<}{--old--}{~~old~>new~~} b", "a new b"),
         ("a <% tp.date %> b", "a  b"),
         ('<ac:structured-macro ac:name="info"><ac:rich-text-body>x</ac:rich-text-body></ac:structured-macro>', "x"),
@@ -293,9 +303,10 @@ def test_visible_text_has_the_words_of_a_renderer(written: str) -> None:
         ("# Berths\n\nx\n\n# Cranes\n\n[](){#berth-rules}\n", {"Berths": (), "Cranes": ("berth-rules",)}),
         ("# Berths\n\n![x](a.png){#berth-rules width=3}\n", {"Berths": ("berth-rules",)}),
         ("# Berths :id=berth-rules\n\nx\n", {"Berths": ("berth-rules",)}),
+        ("# Berths <!-- #berth-rules -->\n\nx <!-- #y -->\n", {"Berths": ("berth-rules",)}),
         ("# Berths\n\nx ^last-1\n\n# Cranes\n\ny\n", {"Berths": ("^last-1",), "Cranes": ()}),
     ],
-    ids=["MyST", "kramdown", "MkDocs", "Pandoc", "Docsify", "Obsidian"],
+    ids=["MyST", "kramdown", "MkDocs", "Pandoc", "Docsify", "Docusaurus", "Obsidian"],
 )
 def test_ids_of_other_dialects_name_their_section(page: str, ids: dict[str, tuple[str, ...]]) -> None:
     document, _ = parse_document("a", "a.md", page.encode(), 0.0)
