@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,14 @@ def script(request: pytest.FixtureRequest) -> Path:
 def test_every_script_has_its_notebook() -> None:
     assert [path.stem for path in SCRIPTS] == [path.stem for path in sorted(FOLDER.glob("*.ipynb"))]
     assert [path.stem[:2] for path in SCRIPTS] == ["01", "02", "03", "04", "05", "06", "07"]
+
+
+def test_make_lab_opens_the_notebooks_in_jupyterlab() -> None:
+    recipe = (FOLDER.parent / "Makefile").read_text(encoding="utf-8").partition("\nlab: ")[2].partition("\n\n")[0]
+    assert recipe.startswith(".venv/lab") and "jupyter lab" in recipe and recipe.endswith(" notebooks")
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert any(requirement.startswith("jupyterlab") for requirement in project["optional-dependencies"]["notebooks"])
+    assert not any("jupyter" in requirement for requirement in project["dependencies"])
 
 
 def test_script_and_notebook_say_the_same(script: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.config import composition
 from ragbench.config.overrides import named_arms
@@ -67,6 +68,7 @@ def test_conformance_reason_has_a_traced_figure_or_a_quotation(
 def test_conformance_has_the_top_level_of_the_task() -> None:
     wanted = ["pyproject.toml", "ragbench", "notebooks", "conf", "corpus", "qrels", "tests", "results"]
     assert [name for name in wanted if not (ROOT / name).exists()] == []
+    assert (locations.configuration(), locations.builtin()) == (ROOT / "conf", ROOT)
 
 
 def test_conformance_meets_the_independent_list() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from ragbench.boundary.yaml import read_yaml_file
 from research.conformance import PAGE, ROOT, document, read
 from research.scorecard import page as scorecard
@@ -57,3 +59,13 @@ def test_librarian_presets_answer_within_200_ms() -> None:
     p95 = {row[1]: float(row[head.index("p95 ms")]) for row in rows if row[1].startswith("librarian_")}
     assert set(p95) == {f"librarian_{mode}" for mode in ("keyword", "semantic", "hybrid", "rerank")}
     assert all(value < 200 for value in p95.values())
+
+
+def test_librarian_chunks_cost_what_was_measured() -> None:
+    """Seed 004, "Success Metrics": with chunks less than double the time and the memory of indexing."""
+    rows = [row for row in read_yaml_file(scorecard.SEEDS)["criteria"] if row["seed"] == "004 chunking"]
+    assert {row["says"].rpartition(" ")[2] for row in rows} == {"index", "memory"}
+    for row in rows:
+        ratio, chunked, whole = map(float, re.findall(r"\d+(?:\.\d+)?", row["measured"]))
+        assert ratio == pytest.approx(chunked / whole, abs=0.01)
+        assert row["met"] == (ratio < 2)

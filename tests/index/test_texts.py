@@ -1,5 +1,7 @@
 """The texts that other artefacts and models take in."""
 
+from pathlib import Path
+
 import pytest
 
 from ragbench.corpus.links import resolve_links
@@ -64,6 +66,14 @@ def test_texts_of_lexical_fields(table: ChunkTable) -> None:
     assert rows[0]["anchors"] == "the limits"
     assert [row["content"] for row in rows] == [without_destinations(text) for text in table.texts()]
     assert rows[0]["content"].endswith("See how to rotate") and "|how to rotate]]" in table.texts()[0]
+
+
+def test_texts_headers_are_those_above_a_chunk_and_in_it_of_every_level(tmp_path: Path) -> None:
+    text = b"# Keys\n\n## Rotate\n\nMonthly.\n\n### Steps\n\nTwo.\n\n#### By hand\n\nTurn it.\n"
+    documents, _ = resolve_links([parse_document("keys", "keys.md", text, 0.0)[0]])
+    build_chunks(tmp_path, documents, (HeaderChunker(200, 1500, 0).chunk(document) for document in documents))
+    (row,) = lexical_rows(ChunkTable(tmp_path), ["headers"])
+    assert [heading.strip() for heading in row["headers"].splitlines()] == ["Keys", "Rotate", "Steps", "By hand"]
 
 
 def test_texts_of_whole_documents(table: ChunkTable) -> None:

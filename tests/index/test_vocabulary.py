@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
+from ragbench.corpus.links import collection_digest
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.index import Index, IndexSpec
 from ragbench.index.vocabulary import (
     _STOP_WORDS,
     Vocabulary,
@@ -121,8 +124,6 @@ def test_vocabulary_artefact_is_kept_and_loaded(make_index) -> None:
 
 
 def test_vocabulary_depends_on_its_specification(make_index) -> None:
-    from ragbench.index.index import IndexSpec
-
     small = make_index(IndexSpec(vocabulary=VocabularySpec(size=5)))
     assert len(small.vocabulary) == 5
     assert small.vocabulary.terms == make_index().vocabulary.terms[:5]
@@ -132,3 +133,19 @@ def test_vocabulary_depends_on_its_specification(make_index) -> None:
 def test_vocabulary_spec_names_the_refused_key(name: str) -> None:
     with pytest.raises(ConfigError, check=naming(f"VocabularySpec.{name}", "got 0")):
         VocabularySpec(**{name: 0})
+
+
+def test_vocabulary_is_embedded_by_the_model_of_the_chunks(make_index) -> None:
+    fast, exact = make_index(), make_index(IndexSpec(encoder=EncoderSpec(numerics="exact")))
+    assert fast.artefact("vocabulary").folder != exact.artefact("vocabulary").folder
+    np.testing.assert_allclose(
+        exact.vocabulary.vectors, exact.encoder.encode_passages(exact.vocabulary.terms), atol=1e-6
+    )
+
+
+def test_vocabulary_is_rebuilt_when_documents_change(make_index, benchmark_small, workplace: Path, models) -> None:
+    before = make_index().vocabulary.terms
+    fewer = benchmark_small.documents[:2]
+    store = ArtefactStore(workplace / "index")
+    after = Index(IndexSpec(), collection_digest(fewer), lambda: fewer, store, models).vocabulary.terms
+    assert set(after) < set(before)

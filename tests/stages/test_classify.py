@@ -76,6 +76,11 @@ def test_classify_exploratory_by_a_question_or_by_default(text: str) -> None:
         ("GTE-1119", "exploratory", "factual"),  # no error codes, flags, calls or dotted names
         ("--max-lag ignored", "exploratory", "factual"),
         ("changes in v1.2.3", "factual", "factual"),
+        ("getUserById function", "factual", "factual"),
+        ("HTTPResponse body", "factual", "factual"),
+        ("parse_json_data", "factual", "factual"),
+        ("what does `lambda` do", "factual", "factual"),
+        ('the "exact phrase" here', "factual", "factual"),
         ("lamps in the installer", "navigational", "exploratory"),  # "in the X"
         ("guideline for intersections", "navigational", "exploratory"),  # the pattern is not anchored
         ("list of guides", "navigational", "navigational"),

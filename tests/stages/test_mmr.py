@@ -118,5 +118,5 @@ def test_mmr_lambda_by_query_class(state, handmade, page) -> None:
     assert [after.fused.chunks.tolist() for after in stage(states, index)] == [[0, 1, 2], [0, 1, 2], [0, 2, 1]]
 
 
-def test_mmr_has_the_default_of_the_seed() -> None:
-    assert Diversify().lambda_ == 0.7
+def test_mmr_has_the_defaults_of_the_seed() -> None:
+    assert (Diversify().lambda_, Diversify().candidates) == (0.7, 50)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,6 +150,9 @@ def test_hit_has_every_field_over_http_and_mcp(asked) -> None:
     assert set(schemas["Hit"]["properties"]) == names
     hits = over_mcp(service, "search", {"query": question, "options": {"top_n": 3, "format": "json"}})["hits"]
     assert hits and all(set(hit) == names for hit in hits)
+    for hit in hits:  # its chunk as note and number, its score, what found it
+        assert re.fullmatch(r"p?\d+", hit["chunk_id"].removeprefix(f"{hit['docno']}#"))
+        assert 0 < hit["score"] <= 1 and hit["matches"]
     stored = {field.name for field in dataclasses.fields(StoredDocument)}
     assert set(schemas["StoredDocument"]["properties"]) == stored
 

@@ -71,6 +71,8 @@ def test_librarian_chunker_every_character_that_is_not_blank_is_in_a_chunk(
 def test_librarian_chunker_seeds_examples() -> None:
     (whole,) = LibrarianSemanticChunker().chunk(document("Small document."))
     assert whole.text == "Small document."
+    (whole,) = LibrarianSemanticChunker().chunk(document(SECTIONS))  # also with headings
+    assert whole.text == SECTIONS.strip()
     first, second, *_ = LibrarianFixedChunker(128, 20).chunk(document("word " * 500))
     assert first.text[-50:] in second.text[:100]
 
