@@ -101,7 +101,9 @@ def test_phase_query_that_matches_a_header_finds_its_section_in_the_first_three(
     def missed(*overrides: str) -> list[str]:
         first = {heading: handbook.hits(heading, *overrides, top_n=3) for heading, _ in asked}
         return [
-            heading for heading, section in asked if all(section not in sections[hit.chunk_id] for hit in first[heading])
+            heading
+            for heading, section in asked
+            if all(section not in sections[hit.chunk_id] for hit in first[heading])
         ]
 
     assert missed(PHASE1) == []
