@@ -70,9 +70,9 @@ def graded_names(value: Any, location: str) -> Iterator[tuple[str, int]]:
 def read_judgments(path: Path, grades: Grades | None = None) -> dict[str, dict[str, int]]:
     """Judgments by qid and document, from a table of three fields (BEIR, with header or without) or TREC's four.
 
-    Fields are separated by tabs when the first line has any, else by blanks. With `grades` every grade of the file must
-    be in it. Raises BenchmarkError with the line for a wrong number of fields, a grade that cannot be used, a pair
-    judged twice differently.
+    Fields are separated by tabs when the first line has any, else by blanks, or by `,` or `;`. With `grades` every
+    grade of the file must be in it. Raises BenchmarkError with the line for a wrong number of fields, a grade that
+    cannot be used, a pair judged twice differently.
     """
     qrels: dict[str, dict[str, int]] = {}
     for number, qid, target, cell in _rows(path):
@@ -107,17 +107,19 @@ def require_topics(by_file: Mapping[Path, Qrels], qids: Collection[str]) -> None
 def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
     """(line number, qid, document, text of the grade) of every line but the header."""
     places: tuple[int, int, int] | None = None
-    fields, tabs = 0, False
+    fields, separator = 0, None
     for number, line in read_lines(path):
         location = f"{path}:{number}"
         if places is None:
-            tabs = "\t" in line and len(line.split("\t")) in (3, 4)
-            cells = _cells(line, tabs)
+            # A TREC file may have commas in ids; a table has hardly any blanks in its header.
+            usual = (sign for sign in ("\t", None, ",", ";") if len(_cells(line, sign)) in (3, 4))
+            separator = next(usual, None)
+            cells = _cells(line, separator)
             fields = len(cells)
             places, is_header = _places(cells, location)
             if is_header:
                 continue
-        cells = _cells(line, tabs)
+        cells = _cells(line, separator)
         if len(cells) != fields:
             raise BenchmarkError(f"{location} must have {fields} fields like the first line, got {len(cells)}")
         qid, target = identifier(cells[places[0]]), identifier(cells[places[1]])
@@ -234,8 +236,8 @@ def _warnings(source: str, *kinds: tuple[Sequence[str], str]) -> list[str]:
     return sentences
 
 
-def _cells(line: str, tabs: bool) -> list[str]:
-    return [cell.strip() for cell in line.split("\t")] if tabs else line.split()
+def _cells(line: str, separator: str | None) -> list[str]:
+    return [cell.strip().strip('"') if separator in (",", ";") else cell.strip() for cell in line.split(separator)]
 
 
 def _places(cells: Sequence[str], location: str) -> tuple[tuple[int, int, int], bool]:

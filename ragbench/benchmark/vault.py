@@ -64,7 +64,7 @@ def load_vault(
     corpus: Path,  # folder of markdown files
     # CSV, TSV, JSON or YAML: text; optional: qid, relevant (paths, separated by ;), split, type, need, group
     queries: Path | None = None,
-    qrels: Path | None = None,  # folder that `ragbench judge` writes, or a file of judgments in BEIR or TREC format
+    qrels: Path | None = None,  # folder that `ragbench judge` writes, or a file of judgments in BEIR or TREC format, or CSV
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
@@ -192,20 +192,12 @@ def _read_query_rows(
             if quoted:
                 quotes += [(topic.qid, names.document(target) or target, quoted)] if grade > 0 else []
                 continue
-            section = names.section(target)
-            # `c#` may be the name of a file, so documents are looked up before sections.
-            if (docno := names.document(target)) is not None:
-                judged = documents.setdefault(topic.qid, {}).setdefault(docno, grade)
-                kinds[names.kind(target)] += 1
-            elif section is not None:
-                judged = sections.setdefault(topic.qid, {}).setdefault(section, grade)
-                kinds[names.section_kind(target)] += 1
-            else:
+            kind = _judge(names, topic.qid, target, grade, documents, sections, location)
+            kinds[kind] += 1
+            if not kind and grade > 0:
                 place = location.removeprefix(f"{path}:").strip()
-                judged = grade
-                missing += [(f"line {place}" if place.isdecimal() else place, topic.qid, target)] if grade > 0 else []
-            if judged != grade:
-                raise BenchmarkError(f"{location} judges {target} for '{topic.text[:40]}' again: keep one grade")
+                missing.append((f"line {place}" if place.isdecimal() else place, topic.qid, target))
+    del kinds[""]
     if not topics:
         raise BenchmarkError(f"{path} holds no queries")
     if continued:
@@ -216,6 +208,20 @@ def _read_query_rows(
         warnings.append(f"{path}: {len(missing)} relevant documents are not in the vault: {listed}{more}")
     not_found = [(qid, target, 1) for _, qid, target in missing]
     return tuple(topics.values()), documents, sections, quotes, kinds, not_found
+
+
+def _judge(names: Names, qid: str, target: str, grade: int, documents: _Pairs, sections: _Pairs, location: str) -> str:
+    """Add the grade of a document or section; returns by what the name finds it, empty if it finds none.
+
+    `c#` may be the name of a file, so documents are looked up before sections. BenchmarkError for a second grade.
+    """
+    docno, section = names.document(target), names.section(target)
+    if docno is None and section is None:
+        return ""
+    judgments, key = (documents, docno) if docno is not None else (sections, section)
+    if judgments.setdefault(qid, {}).setdefault(str(key), grade) != grade:
+        raise BenchmarkError(f"{location} judges {key} for {qid} twice with different grades: keep one of them")
+    return names.kind(target) if docno is not None else names.section_kind(target)
 
 
 def _grade_of(row: Mapping[str, Any], location: str) -> int | None:
@@ -286,13 +292,8 @@ def judgments_by_id(
                 unknown.add(qid)
                 continue
             for target, grade in judged.items():
-                docno, section = names.document(target), names.section(target)
-                if docno is None and section is None:
+                if not _judge(names, qid, target, grade, documents, sections, str(path)):
                     missing.append((qid, target, grade))
-                    continue
-                judgments, key = (documents, docno) if docno is not None else (sections, section)
-                if judgments.setdefault(qid, {}).setdefault(str(key), grade) != grade:
-                    raise BenchmarkError(f"{path} judges {key} for {qid} twice with different grades: keep one of them")
     if unknown:
         warnings.append(
             f"{path}: {len(unknown)} judged topics are not in the queries: {', '.join(sorted(unknown)[:3])}"

@@ -19,12 +19,20 @@ from ragbench.benchmark.judgments import parse_grade, read_judgments
         "q Q0 d%201 2\n",
         "q   0\td%201   2\n",
         "q d%201 2\n",
+        "qid,docno,rating\nq,d 1,2\n",
+        'query-id;corpus-id;score\r\n"q";"d 1";2\r\n',
     ],
 )
 def test_read_judgments_takes_every_form(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text(text)
     assert read_judgments(path) == {"q": {"d%201": 2}}
+
+
+def test_read_judgments_keeps_commas_in_ids(tmp_path: Path) -> None:
+    path = tmp_path / "a.qrels"
+    path.write_text("q 0 a,b,c 1\n")
+    assert read_judgments(path) == {"q": {"a,b,c": 1}}
 
 
 @pytest.mark.parametrize(("text", "grade"), [("3", 3), ("-1", -1), ("2.0", 2), ("1e1", 10), ("+2", 2)])

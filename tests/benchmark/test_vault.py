@@ -167,7 +167,7 @@ def test_vault_names_cases_and_rows_without_a_query(tmp_path: Path) -> None:
         ("q.csv", "qid,text\n1,one\n2,\n", r"q.csv:3: the query is empty"),
         ("q.csv", "qid,text\n1,one\n1,two\n", r"q.csv:3 has query '1' \(two\) again"),
         ("q.csv", "text,relevant,type\nsame,index,a\nsame,index,b\n", r"q.csv:3 has query 'q-.*\(same\) again: give"),
-        ("q.csv", "text,relevant,rating\none,index,2\none,index.md,1\n", r"q.csv:3 judges index.md for 'one' again"),
+        ("q.csv", "text,relevant,rating\none,index,2\none,index.md,1\n", r"q.csv:3 judges index for q-.* twice"),
         ("q.csv", "text,relevant,rating\none,index,\n", r"q.csv:2: grade '' is not a whole number"),
         ("q.csv", "qid,text\n1,what, exactly\n", r"q.csv:2 has 3 cells but the header 2"),
         ("q.csv", 'qid,text\n1,"two\nlines"\n2,"open\n', r"q.csv:4 is not CSV"),
