@@ -26,6 +26,7 @@ from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
 from ragbench.tracking import Target, write
 from ragbench.tracking import store as tracking_store
+from tests.naming import naming
 
 # MLflow and the libraries below it warn of each other.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -159,9 +160,8 @@ def test_mlflow_run_leads_back_to_its_folder(client, arms, finished: Measurement
     child = children(store, parent)[0]
     expected = finished.arm_path(child.data.tags["ragbench.arm"])
     assert tracking.folder_of(tracking.target_of(arms[0]), child.info.run_id) == str(expected)
-    with pytest.raises(TrackingError) as error:
+    with pytest.raises(TrackingError, check=naming("neither a file")):
         tracking.folder_of(tracking.target_of(arms[0]), "0" * 32)
-    assert "neither a file" in str(error.value)
 
 
 def test_mlflow_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) -> None:
@@ -211,15 +211,13 @@ def test_mlflow_address_of_a_store_with_a_password_is_read_from_the_environment(
     assert tracking.target_of(settings).uri == "postgresql://me:p4ss-w0rd@127.0.0.1:9/x"
     assert "p4ss-w0rd" not in str(settings.config)
     monkeypatch.delenv("STORE")
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("STORE")):
         tracking.target_of(settings)
-    assert "STORE" in str(error.value)
 
 
 def test_mlflow_store_of_no_known_kind_is_refused() -> None:
-    with pytest.raises(TrackingError) as error:
+    with pytest.raises(TrackingError, check=naming("nonsense://")):
         tracking.check(tracking.target_of(composition.compose(["tracking.uri=nonsense://x"])))
-    assert "nonsense://" in str(error.value)
 
 
 def test_mlflow_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,12 +232,10 @@ def test_mlflow_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_mlflow_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no database, whatever its name says")
-    with pytest.raises(TrackingError) as error:
+    with pytest.raises(TrackingError, check=naming("tracking.enabled=false")):
         tracking.check(named(f"sqlite:///{tmp_path / 'file'}"))
-    assert "tracking.enabled=false" in str(error.value)
-    with pytest.raises(TrackingError) as error:
+    with pytest.raises(TrackingError, check=naming("cannot be used")):
         tracking.check(named(f"sqlite:///{tmp_path / 'file' / 'below.db'}"))
-    assert "cannot be used" in str(error.value)
     tracking.check(named(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}"))
     assert list((tmp_path / "new").iterdir()) == []
     tracking.check(named("http://example.invalid"))

@@ -22,6 +22,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.search.engine.answer import answer
+from tests.naming import naming
 from tests.notes import write_vault
 
 PHASE1, PHASE2, PHASE3, PHASE4 = (f"+exp=phase{n}" for n in (1, 2, 3, 4))
@@ -422,9 +423,8 @@ def test_phase_ngrams_remove_near_copies_before_the_semantic_stage_sees_them(han
 def test_phase_ngrams_after_the_semantic_stage_are_refused(late: str) -> None:
     switches = ["p8=on"] if late == "p8.semantic" else ["p11=on"]
     order = f"order=[dense,lexical,fuse,calibration,{late},p12,cut]"
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("n-gram")):
         composition.compose([*switches, "p12=on", order])
-    assert "n-gram" in str(error.value)
 
 
 def test_phase_mmr_takes_the_place_of_the_semantic_stage() -> None:
@@ -650,6 +650,5 @@ def test_phase_conflicts_are_refused_at_composition(overrides: list[str], messag
 
 
 def test_phase_language_the_collection_lacks_is_refused_with_those_it_has(handbook) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("p7.language")):
         handbook.hits("x", "p7=on", "p7.language=rust")
-    assert "p7.language" in str(error.value)

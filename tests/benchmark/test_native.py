@@ -12,6 +12,7 @@ from ragbench.base.errors import BenchmarkError, CorpusError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.native import best_sections, load_native, read_qrels, read_topics, write_qrels, write_topics
+from tests.naming import naming
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
 
@@ -120,9 +121,8 @@ def test_list_of_documents_bounds_collection(tmp_path: Path) -> None:
     # A link to a document outside the list leads nowhere.
     assert not any(link.target for document in benchmark.documents for link in document.links)
     (qrels / "documents.txt").write_text("a.md\ngone.md\n", encoding="utf-8")
-    with pytest.raises(CorpusError) as error:
+    with pytest.raises(CorpusError, check=naming("gone.md")):
         load_native(tmp_path / "corpus", qrels)
-    assert "gone.md" in str(error.value)
 
 
 def test_salient_terms_reach_the_query_and_change_no_digest(tmp_path: Path) -> None:

@@ -66,9 +66,8 @@ def test_latency_no_cache_on_disk_is_read_and_nothing_that_was_shipped(index, qu
     monkeypatch.setattr(Store, "read", refuse)
     monkeypatch.setattr(ShippedVectors, "get_many", refuse)
     eager = index.with_models(Models(cache=tmp_path, shipped=True))
-    with pytest.raises(AssertionError) as error:
+    with pytest.raises(AssertionError, check=naming("cache")):
         eager.encoder.encode_queries(["lamps"])
-    assert "cache" in str(error.value)
     measure([Arm("plain", Pipeline(DENSE), eager)], queries, SPEC)
 
 

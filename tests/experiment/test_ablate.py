@@ -24,6 +24,7 @@ from ragbench.index.index import Index
 from ragbench.results.measurements import PER_QUERY_COLUMNS, Measurements
 from ragbench.search.stages.stage import Reorder, fused
 from ragbench.workbench import Experiment
+from tests.naming import naming
 
 N = 40
 
@@ -131,9 +132,8 @@ def test_ablate_arms_of_ones_own_are_factors_like_switches() -> None:
     assert composition.compose(everything.overrides).config == everything.config
     added = {setting.name: setting for setting in Experiment.ablate("+exp=baseline", candidates=candidates).settings}
     assert list(added) == ["none", "deep", "wide"] and "p6" in stages(added["deep"])
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("--arm p6")):
         planned("+exp=baseline", candidates={"p6": ["p6=on"]})
-    assert "--arm p6" in str(error.value)
 
 
 def test_ablate_factor_that_needs_another_switch_turns_on_both_and_says_so() -> None:
@@ -147,12 +147,10 @@ def test_ablate_factor_that_needs_another_switch_turns_on_both_and_says_so() -> 
     assert "p10_with_calibration is p10=on calibration=on" in note
     assert planned(*words, "factors=[p10]", "calibration=table").notes == ()
     for base in ("plain_hybrid", "baseline"):
-        with pytest.raises(ConfigError) as error:
+        with pytest.raises(ConfigError, check=naming("same design")):
             planned(f"+exp={base}", "design=add_one", "factors=[p10,calibration]")
-        assert "same design" in str(error.value)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("add calibration=on")):
         composition.compose(["+exp=plain_hybrid", "p10=on"])
-    assert "add calibration=on" in str(error.value)
 
 
 def test_ablate_factors_by_default_are_those_on_and_for_add_one_those_off() -> None:
@@ -245,9 +243,8 @@ def test_ablate_arm_that_never_ran_has_no_score(added: Ablation) -> None:
     base = np.linspace(0, 1, N)
     result = results_of(added, {"none": base, "p6": base, "p10": base}, {})
     missing = replace(result, per_query=result.per_query[result.per_query["arm"] != "p10"])
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("'p10'")):
         ablate.judge(added, missing)
-    assert "'p10'" in str(error.value)
 
 
 def test_ablate_conclusion_is_written_beside_the_results(added: Ablation, tmp_path: Path) -> None:

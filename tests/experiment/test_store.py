@@ -114,9 +114,8 @@ def test_store_lost_file_is_named(tmp_path: Path, name: str) -> None:
 
 
 def test_store_names_a_folder_without_results(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("experiment.json")):
         store.read(tmp_path)
-    assert "experiment.json" in str(error.value)
     with pytest.raises(ResultsError, check=naming(tmp_path / "runs")):
         store.latest(tmp_path)
 
@@ -272,9 +271,8 @@ def test_store_interrupted_run_says_what_is_kept_and_how_it_goes_on(tmp_path: Pa
 
     (stopped,) = store.stopped_runs(tmp_path)
     assert (stopped.arms, stopped.finished, stopped.working) == (("a", "B/c"), ("B/c",), "")
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("1 of 2 arms")):
         store.latest(tmp_path)
-    assert "1 of 2 arms" in str(error.value)
     (elsewhere := tmp_path / "else where").mkdir()
     monkeypatch.chdir(elsewhere)
     assert stopped.go_on == f"cd {tmp_path}; {command}"

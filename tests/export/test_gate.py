@@ -9,6 +9,7 @@ import pytest
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.export.gate import Limits, gate
 from ragbench.export.measured_arm import MeasuredArm, find
+from tests.naming import naming
 
 VALUES = [0.4, 0.5, 0.6] * 10
 
@@ -89,22 +90,19 @@ def test_gate_compares_passages_as_documents(write_results, tmp_path: Path) -> N
 def test_gate_refuses_other_data_unless_allowed(arm, reseal) -> None:
     old, new = arm("old", VALUES), arm("new", VALUES)
     new.results.record["benchmark"]["digest"] = "e" * 64
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("changed")):
         gate(old, new)
-    assert "changed" in str(error.value)
     assert outcomes(old, new, Limits(changed_data=True))["benchmark"] == "not checked"
 
 
 def test_gate_refuses_other_queries(arm) -> None:
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("q29")):
         gate(arm("old", VALUES), arm("new", VALUES[:-1]))
-    assert "q29" in str(error.value)
 
 
 def test_gate_refuses_missing_measures(arm) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("AP")):
         gate(arm("old", VALUES), arm("new", VALUES), Limits("AP"))
-    assert "AP" in str(error.value)
 
 
 @pytest.mark.parametrize(

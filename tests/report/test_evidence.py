@@ -7,6 +7,7 @@ import pytest
 from ragbench.base.errors import ResultsError
 from ragbench.report import evidence
 from ragbench.results.measurements import VERDICTS, Measurements
+from tests.naming import naming
 
 
 def test_evidence_by_type_splits_the_means(ablation: Measurements) -> None:
@@ -27,9 +28,8 @@ def test_evidence_ablations_effects_are_those_it_wrote(ablation: Measurements) -
 
 def test_evidence_damaged_configuration_is_one_sentence(alone: Measurements, tmp_path) -> None:
     moved = dataclasses.replace(alone, folder=tmp_path)
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("config.yaml")):
         moved.config(alone.arms[0])
-    assert "config.yaml" in str(error.value)
 
 
 def test_evidence_judgments_are_lacking_by_the_field_of_a_verdict(ablation: Measurements, tmp_path) -> None:

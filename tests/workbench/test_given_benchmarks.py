@@ -18,6 +18,7 @@ from ragbench.base.types import QueryState
 from ragbench.commands import cli
 from ragbench.index.index import Index
 from ragbench.search.stages.stage import Stage
+from tests.naming import naming
 
 DATA = Path(__file__).parents[1] / "data"
 COLD = {"cold ready", "cold first answer"}
@@ -184,13 +185,11 @@ def test_given_benchmark_saved_benchmark_is_read_as_it_was(benchmark_small: Benc
     kept = ("docno", "title", "text", "sections", "links", "tags")
     for now, then in zip(saved.documents, benchmark_small.documents, strict=True):
         assert [getattr(now, name) for name in kept] == [getattr(then, name) for name in kept]
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("new folder")):
         ragbench.save_benchmark(benchmark_small, tmp_path / "lantern")
-    assert "new folder" in str(error.value)
     beside = replace(benchmark_small, documents=[replace(benchmark_small.documents[0], docno="../out")])
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("'../out'")):
         ragbench.save_benchmark(beside, tmp_path / "other")
-    assert "'../out'" in str(error.value)
 
 
 def test_given_benchmark_next_is_the_faster_arm_that_scores_no_less(write_results, tmp_path: Path) -> None:

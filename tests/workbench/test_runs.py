@@ -11,6 +11,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.workbench.runs import find, named_runs
+from tests.naming import naming
 
 VALUES = [0.4, 0.5] * 5
 
@@ -58,8 +59,7 @@ def test_runs_unknown_name_is_one_sentence(name: str, message: str, root: Path) 
 def test_runs_commands_take_the_newest_where_none_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder,), _ = named_runs([f"paths.results={root}"])
     assert folder.name.endswith("ablate-new")
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("got 2")):
         named_runs(["@1", "@2", f"paths.results={root}"], limit=1)
-    assert "got 2" in str(error.value)
     assert cli.main(["gate", "@2/base", "@1/base", f"paths.results={root}"]) == 3  # too few queries for the margin
     assert cli.main(["compare", "@1", f"paths.results={root}", "--json"]) == 0

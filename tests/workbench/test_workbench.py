@@ -18,6 +18,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.index.index import Index
 from ragbench.report import screen
 from ragbench.search.stages.stage import Reorder, fused
+from tests.naming import naming
 
 
 @option("guides_only", before="cut")
@@ -96,9 +97,8 @@ def test_results_answer_with_frames(measured: Results) -> None:
     assert list(rows.loc[(rows["arm"] == "own") & (rows["by"] == "folder"), "group"]) == ["guides"]
     side = measured.side_by_side("t1", depth=3)
     assert list(side.index) == [1, 2, 3] and list(side.columns.levels[0]) == ["own", "plain"]
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("'nothing'")):
         measured.side_by_side("nothing")
-    assert "'nothing'" in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["effects", "pareto", "latency", "losses"])
@@ -145,9 +145,8 @@ def test_workbench_search_shows_what_found_each_hit(benchmark_small: Benchmark, 
     assert "guides/authentication" in shown and "lexical 1" in shown
     assert "<script" not in experiment.search("<script>alert(1)</script>")._repr_html_()
     assert "dense" not in experiment.search("getAuthToken", mode="keyword").stage_ms
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("'other'")):
         experiment.search("anything", arm="other")
-    assert "'other'" in str(error.value)
     with pytest.raises(ConfigError, match=r"options\.moode is unknown; did you mean options\.mode"):
         experiment.search("anything", moode="keyword")
 
@@ -165,9 +164,8 @@ def test_workbench_arms_that_differ_in_the_index_only_show_the_difference(around
 def test_package_offers_what_notebooks_need() -> None:
     for name in ragbench.__all__:
         assert getattr(ragbench, name).__doc__
-    with pytest.raises(AttributeError) as error:
+    with pytest.raises(AttributeError, check=naming("nothing")):
         _ = ragbench.nothing
-    assert "nothing" in str(error.value)
 
 
 def test_workbench_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmark, around: list[str]) -> None:

@@ -8,12 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import minimums
-from ragbench.base.console import SCREEN
+from ragbench.base import console, minimums
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.load import MEMORY
-from ragbench.evaluation import diagnosis
-from ragbench.evaluation.measures import DEPTH
+from ragbench.evaluation import diagnosis, measures
 from ragbench.evidence import arms
 from ragbench.report import evidence
 
@@ -174,7 +172,7 @@ def _ranking(run: AdvisedArm) -> Iterator[Lever]:
     """Levers on the order of what was retrieved."""
     low, config, unit = run.share(*_RANKED_LOW), run.config, diagnosis.unit(run.fates)
     if low >= _LOST:
-        why = f"{low:.0%} of the relevant {unit} were retrieved, but not among the first {DEPTH}"
+        why = f"{low:.0%} of the relevant {unit} were retrieved, but not among the first {measures.DEPTH}"
         if config.get("fuse", {}).get("method") == "rrf" or not config["index"]["passage"].get("title"):
             yield Lever(
                 "start from the recommended search",
@@ -205,11 +203,11 @@ def _ranking(run: AdvisedArm) -> Iterator[Lever]:
                 (run.command("tune", "tune=[fuse]"),),
             )
     ranks = run.fates.loc[run.fates["rank"] > 0].groupby("qid")["rank"].min()
-    late = float(((ranks > 1) & (ranks <= DEPTH)).sum() / run.topics)
+    late = float(((ranks > 1) & (ranks <= measures.DEPTH)).sum() / run.topics)
     if late >= _LOST and run.off("p6") and not run.was_tried("p6=on"):
         yield Lever(
             "re-rank the first ten with a cross-encoder",
-            f"the first relevant result of {late:.0%} of the queries is at rank 2 to {DEPTH}; a cross-encoder "
+            f"the first relevant result of {late:.0%} of the queries is at rank 2 to {measures.DEPTH}; a cross-encoder "
             "dominates query latency",
             late,
             (run.with_change("p6=on"),),
@@ -250,15 +248,15 @@ def _recommended_beside_baseline(run: AdvisedArm) -> str:
 
 def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:
     """One screen: where the arm stands, and the levers with their commands."""
-    output = [*textwrap.wrap(_state(AdvisedArm(results, arm, fates_of(results, arm))), SCREEN), ""]
+    output = [*textwrap.wrap(_state(AdvisedArm(results, arm, fates_of(results, arm))), console.SCREEN), ""]
     if not levers:
         return [*output, f"No suggestion: no stage loses more than {_LOST:.0%}."]
     if results.config(arm)["data"]["loader"] == MEMORY:
         saving = "call ragbench.save_benchmark(benchmark, 'FOLDER') before you run these commands"
         sentence = f"'{results.record['benchmark']['name']}' was built in memory: {saving}."
-        output += [*textwrap.wrap(sentence, SCREEN), ""]
+        output += [*textwrap.wrap(sentence, console.SCREEN), ""]
     for number, lever in enumerate(levers, start=1):
-        output += textwrap.wrap(f"{number}. {lever.name}: {lever.why}.", SCREEN, subsequent_indent="   ")
+        output += textwrap.wrap(f"{number}. {lever.name}: {lever.why}.", console.SCREEN, subsequent_indent="   ")
         output += [f"     {command}" for command in lever.commands]
     return [*output, "", "Run a command to measure the gain."]
 
@@ -267,6 +265,6 @@ def _state(run: AdvisedArm) -> str:
     """Where the relevant sections, or documents, of the arm are."""
     found, never = run.share(diagnosis.FOUND), run.share(diagnosis.NEVER)
     return (
-        f"{run.arm}: {found:.0%} of the relevant {diagnosis.unit(run.fates)} are among the first {DEPTH}, "
+        f"{run.arm}: {found:.0%} of the relevant {diagnosis.unit(run.fates)} are among the first {measures.DEPTH}, "
         f"{1 - found - never:.0%} were retrieved and lost, {never:.0%} were not retrieved"
     )

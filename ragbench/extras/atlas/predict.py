@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation import measures
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.meta import Expected, expect
 from ragbench.extras.atlas.tables import Atlas
@@ -52,7 +52,7 @@ def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Predict
     if prior is None:
         return None
     pooled, description = prior
-    gains = (results.values(arm, PRIMARY) - results.values(base, PRIMARY)).dropna().tolist()
+    gains = (results.values(arm, measures.PRIMARY) - results.values(base, measures.PRIMARY)).dropna().tolist()
     expected = expect(pooled, gains, atlas.typical_sd(change, known_base))
     return _prediction(
         arm, base, len(gains), expected, description, elsewhere, _kind(atlas, change, known_base, questions)

@@ -19,7 +19,8 @@ from ragbench.base import progress
 from ragbench.base.console import counted
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.foreign import FAILURES, failure
-from ragbench.experiment.execution import failed, local
+from ragbench.experiment import execution
+from ragbench.experiment.execution import failed
 from ragbench.extras.cluster import worker
 from ragbench.models.functions import is_endpoint
 from ragbench.models.parallel import threads_for
@@ -64,7 +65,7 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
                 else:
                     yield result
     if left := {name: arm for name, arm in plan.arms.items() if name not in done}:
-        yield from local(replace(plan, arms=left, missing=()))
+        yield from execution.local(replace(plan, arms=left, missing=()))
     if errors:
         raise failed(plan, errors) from next(iter(errors.values()))
 

@@ -12,13 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from ragbench.base import minimums
+from ragbench.base import files, minimums
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.files import locked
 from ragbench.base.types import Document
+from ragbench.benchmark import native
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
-from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_qrels, write_qrels
 from ragbench.extras.collect.pool import PoolFile, read_pool
 
 SKIPPED, UNDO = "s", "u"
@@ -177,7 +176,7 @@ class JudgingSession:
 
     def _save(self, changed: int) -> None:
         """Write the pair that this session has changed, and read what other sessions have changed."""
-        with locked(self.path):
+        with files.locked(self.path):
             theirs = {_pair(row): row for row in read_pool(self.path).rows} if self.path.exists() else {}
             for number, row in enumerate(self._pool.rows):
                 if number != changed and (newer := theirs.get(_pair(row))):
@@ -252,16 +251,16 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
         raise BenchmarkError(
             f"{pool} holds grades of a model, which are not judgments: merge the sample that you have graded"
         )
-    with locked(folder / SECTIONS):
-        return _merge_into(pool, folder / SECTIONS, folder / DOCUMENTS, overwrite)
+    with files.locked(folder / native.SECTIONS):
+        return _merge_into(pool, folder / native.SECTIONS, folder / native.DOCUMENTS, overwrite)
 
 
 def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) -> Merged:
-    merged = merge(pool, read_qrels(sections) if sections.exists() else {}, overwrite)
-    judged = read_qrels(documents) if documents.exists() else {}
+    merged = merge(pool, native.read_qrels(sections) if sections.exists() else {}, overwrite)
+    judged = native.read_qrels(documents) if documents.exists() else {}
     touched = {(qid, docno_of_section(section)) for qid, section, _ in _read_grades(pool)[0]}
     lowered = []
-    for qid, best in best_sections(merged.qrels).items():
+    for qid, best in native.best_sections(merged.qrels).items():
         for docno, grade in best.items():
             existing = judged.setdefault(qid, {}).get(docno)
             if existing is not None and (qid, docno) not in touched:
@@ -271,15 +270,15 @@ def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) ->
             judged[qid][docno] = grade
     if lowered and not overwrite:
         raise BenchmarkError(f"{pool} contradicts {documents}: {_join(lowered)}; correct one of them, or overwrite")
-    write_qrels(sections, merged.qrels)
-    write_qrels(documents, judged)
+    native.write_qrels(sections, merged.qrels)
+    native.write_qrels(documents, judged)
     return merged
 
 
 def with_best_sections(document_qrels: Qrels, section_qrels: Qrels) -> dict[str, dict[str, int]]:
     """The judgments of documents, raised to the best grades of their sections."""
     grades_by_qid = {qid: dict(grades) for qid, grades in document_qrels.items()}
-    for qid, best in best_sections(section_qrels).items():
+    for qid, best in native.best_sections(section_qrels).items():
         grades = grades_by_qid.setdefault(qid, {})
         for docno, grade in best.items():
             grades[docno] = max(grade, grades.get(docno, grade))

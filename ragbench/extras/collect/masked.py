@@ -14,11 +14,11 @@ from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
+from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.phrases import Finder, words
-from ragbench.benchmark.quotes import locate
+from ragbench.corpus import markdown
 from ragbench.corpus.links import related_links
-from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.metadata import normalise_tags, read_metadata
 from ragbench.corpus.reader import title_of
 from ragbench.corpus.sections import build_sections, section_id
@@ -104,7 +104,9 @@ def without_sources(benchmark: Benchmark) -> Benchmark:
         benchmark,
         documents=documents,
         section_qrels=section_qrels,
-        quotes=tuple(locate(quote.qid, quote.cited or quote.docno, quote.text, by_docno) for quote in benchmark.quotes),
+        quotes=tuple(
+            quotes.locate(quote.qid, quote.cited or quote.docno, quote.text, by_docno) for quote in benchmark.quotes
+        ),
         version="; ".join(part for part in (benchmark.version, sentence) if part),
     )
 
@@ -132,7 +134,7 @@ def _with_other_text(document: Document, text: str, frontmatter: Mapping[str, An
 
     Links that are still there keep their targets; path, date and size stay those of the file.
     """
-    markup = parse_markdown(text, document.first_line, is_mdx(document.path))
+    markup = markdown.parse_markdown(text, document.first_line, markdown.is_mdx(document.path))
     metadata = read_metadata(frontmatter)
     targets = {(link.kind, link.text): link.target for link in document.links}
     has_lead = any(section.level == 0 for section in document.sections)  # also where none of it is text

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragbench.base import progress
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key
-from ragbench.base.progress import steps
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.collect.pool import read_pool
 
@@ -73,7 +73,7 @@ def grade_pool(
         raise BenchmarkError(f"{path} holds no pairs: write a pool with ragbench data pool")
     sampled = tuple(sorted(qids[:n_topics]))
     rows = []
-    for row in steps("grading", pool.rows):
+    for row in progress.steps("grading", pool.rows):
         match = _GRADE.search(ask(_prompt(row)))
         rows.append({**row, "grade": match[0] if match else "", _JUDGE: model})
     pool.write(grades, rows, [_JUDGE])

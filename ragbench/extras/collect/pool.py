@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragbench.base import files
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.files import write_text
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import read_table, write_atomically
@@ -97,7 +97,7 @@ def write_source(path: Path, benchmark: Benchmark, config: Mapping[str, Any]) ->
     """Record the source of a pool next to it: the benchmark's name and digests, and the data settings that read it."""
     digests = {"collection": benchmark.collection, "questions": benchmark.questions}
     source = {"benchmark": benchmark.name, **digests, "data": config["data"], "topics": config["topics"]}
-    write_text(_source_of(path), json.dumps(source, indent=1))
+    files.write_text(_source_of(path), json.dumps(source, indent=1))
 
 
 def read_source(path: Path) -> dict[str, Any] | None:

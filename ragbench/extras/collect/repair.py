@@ -17,15 +17,14 @@ import yaml
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.types import Document
+from ragbench.benchmark import quotes, vault
 from ragbench.benchmark.benchmark import docno_of_section
 from ragbench.benchmark.follow import Followed
 from ragbench.benchmark.lines import raw_lines, read_table, write_atomically
-from ragbench.benchmark.quotes import entries, split_target
-from ragbench.benchmark.vault import COLUMNS
 from ragbench.boundary.json import read_json, read_json_file, read_text
 from ragbench.boundary.yaml import read_yaml, read_yaml_nodes
 
-_LISTS = (*COLUMNS["relevant"], "sources", "url")
+_LISTS = (*vault.COLUMNS["relevant"], "sources", "url")
 """Fields with names of documents, in tables of queries and in golden files."""
 _OF_PAGES = ("id", "docno")
 """Fields with the name of a page, in an object among the expected ones of a golden file."""
@@ -91,7 +90,7 @@ def rewritten(file: Path, rename: _Rename) -> str:
 
 def _is_table_of_queries(file: Path) -> bool:
     header, _, _ = read_table(file)
-    return any(name.strip().lower() in COLUMNS["text"] for name in header)
+    return any(name.strip().lower() in vault.COLUMNS["text"] for name in header)
 
 
 def _judgment(line: str, rename: _Rename) -> Iterator[str]:
@@ -115,14 +114,14 @@ def _table(file: Path, rename: _Rename) -> str:
     for _, cells in rows:
         for number in columns:
             if number < len(cells):
-                cells[number] = ";".join(_renamed_entries(entries(cells[number]), rename))
+                cells[number] = ";".join(_renamed_entries(quotes.entries(cells[number]), rename))
         writer.writerow(cells)
     return out.getvalue()
 
 
 def _renamed_entries(names: list[str], rename: _Rename) -> list[str]:
     """The entries under their new names; quoted passages are found by their words and stay."""
-    return [new for name in names for new in ([name] if split_target(name)[1] else rename(name))]
+    return [new for name in names for new in ([name] if quotes.split_target(name)[1] else rename(name))]
 
 
 def _json(file: Path, rename: _Rename) -> str:
@@ -162,7 +161,7 @@ def _walked(value: Any, rename: _Rename, fields: Collection[str] = _LISTS) -> An
 
 def _names_in(value: Any, rename: _Rename) -> Any:
     if isinstance(value, str):
-        return ";".join(_renamed_entries(entries(value), rename))
+        return ";".join(_renamed_entries(quotes.entries(value), rename))
     if isinstance(value, list):
         texts = [new for item in value if isinstance(item, str) for new in _renamed_entries([item], rename)]
         return texts + [_walked(item, rename, _NAMED) for item in value if not isinstance(item, str)]
@@ -203,7 +202,7 @@ def _walked_nodes(
 def _edits(text: str, node: yaml.Node, rename: _Rename) -> Iterator[tuple[int, int, str]]:
     """As `_walked_nodes`, of the names in the value of one field."""
     if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
-        yield from _edit(node, [";".join(_renamed_entries(entries(node.value), rename))])
+        yield from _edit(node, [";".join(_renamed_entries(quotes.entries(node.value), rename))])
     if not isinstance(node, yaml.SequenceNode):
         yield from _walked_nodes(text, node, rename, _NAMED)
         return

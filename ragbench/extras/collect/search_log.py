@@ -14,8 +14,8 @@ from typing import Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import shown
+from ragbench.benchmark import quotes
 from ragbench.benchmark.lines import read_rows
-from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -150,7 +150,7 @@ def _names(cell: Any, location: str) -> list[str]:
             cell = read_json(cell)
         except ValueError:
             raise BenchmarkError(f"{location} is not a list in JSON: write names with ; between them") from None
-    listed = entries(cell) if isinstance(cell, str) else cell or []
+    listed = quotes.entries(cell) if isinstance(cell, str) else cell or []
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise BenchmarkError(f"{location} must be a list of names, or a text with ; between them")
     return [item.strip() for item in listed if item.strip()]

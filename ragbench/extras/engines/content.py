@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.files import draft_of, remove_abandoned
+from ragbench.base import files
 from ragbench.base.fingerprint import digest
+from ragbench.corpus import searched
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.searched import normalised
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
@@ -100,7 +100,7 @@ def rows(index: Index, plan: SearchPlan) -> Iterator[DocumentRow]:
 def _fields(table: ChunkTable, names: Sequence[str], unit: Unit) -> Iterator[Mapping[str, str]]:
     """The texts of the fields, normalised as queries are (`words.query_terms`)."""
     for fields in lexical_rows(table, names, unit):
-        yield {name: normalised(text) for name, text in fields.items()}
+        yield {name: searched.normalised(text) for name, text in fields.items()}
 
 
 def vars_of(chunk: ChunkRow) -> tuple[Any, ...]:
@@ -119,7 +119,7 @@ def passage_key(passage: str) -> str:
 def temporary_folder(name: str) -> Path:
     """Make a folder for temporary files; the next call removes those of processes that were killed."""
     root = Path(tempfile.gettempdir())
-    remove_abandoned(root)
-    folder = draft_of(root / name)
+    files.remove_abandoned(root)
+    folder = files.draft_of(root / name)
     folder.mkdir(mode=0o700)
     return folder

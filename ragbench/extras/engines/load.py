@@ -12,14 +12,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ragbench.base.console import interval
+from ragbench.base import console, files, progress
 from ragbench.base.errors import BundleError
-from ragbench.base.files import sha256
-from ragbench.base.progress import counted
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
-from ragbench.evaluation.measures import Run, document_run
+from ragbench.evaluation import measures
 from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
@@ -122,17 +120,17 @@ def _nearest_fusion(settings: Settings) -> tuple[Settings, str]:
     return settings.with_values(changes), nearest.describe()
 
 
-def answers(engine: Engine, bench: Bench) -> tuple[Run, Run, str]:
+def answers(engine: Engine, bench: Bench) -> tuple[measures.Run, measures.Run, str]:
     """What an engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
     with opened.over(engine, bench.builder.models) as searchable:
         index = searchable.index
         states = dict(searchable.pipeline.steps(start(bench.queries()), index))
         _, cut = searchable.pipeline.stages[-1]
-        ordered, alone = (document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
+        ordered, alone = (measures.document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
         return ordered, alone, bundle.golden_lines(searchable.pipeline, index, states["cut"])
 
 
-def measure_loss(with_order: Run, alone: Run, bench: Bench) -> tuple[Replay, Replay | None]:
+def measure_loss(with_order: measures.Run, alone: measures.Run, bench: Bench) -> tuple[Replay, Replay | None]:
     """What an engine scores with the learned order on top, and alone (None without such an order).
 
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
@@ -151,8 +149,8 @@ def ranker_sentence(priced: Replay, alone: Replay | None) -> list[str]:
     if alone is None:
         return []
     return [
-        f"rank: the engine alone scores {alone.replayed:.3f} {interval(alone.low, alone.high)}; the learned order, "
-        f"which ragbench serve puts on top, adds {priced.replayed - alone.replayed:+.3f}"
+        f"rank: the engine alone scores {alone.replayed:.3f} {console.interval(alone.low, alone.high)}; the learned "
+        f"order, which ragbench serve puts on top, adds {priced.replayed - alone.replayed:+.3f}"
     ]
 
 
@@ -160,7 +158,7 @@ def with_golden(folder: Path, lines: str) -> None:
     """Put other golden hits into a bundle's folder."""
     (folder / bundle.GOLDEN).write_text(lines, encoding="utf-8")
     record = dict(read_checksummed(folder / bundle.RECORD))
-    record["files"] = {**record["files"], bundle.GOLDEN: sha256(folder / bundle.GOLDEN)}
+    record["files"] = {**record["files"], bundle.GOLDEN: files.sha256(folder / bundle.GOLDEN)}
     write_checksummed(folder / bundle.RECORD, record)
 
 
@@ -216,7 +214,7 @@ def write_all(engine: Engine, job: LoadJob) -> None:
     """Load everything, in one transaction."""
     terms, vectors, total = Terms(job.plan.analyzer), job.vectors, job.index.chunks.n_documents
     with engine.transaction() as writer:
-        for row in counted("loading documents", content.rows(job.index, job.plan), total):
+        for row in progress.counted("loading documents", content.rows(job.index, job.plan), total):
             writer.put(row, [None if vectors is None else vectors[chunk.number] for chunk in row.chunks], terms)
         writer.finish(terms.forms(), opened.pack(job.bundle.folder), {})
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ragbench.base import files
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError, RagbenchError
-from ragbench.base.files import why_unreadable
 from ragbench.base.types import Document
-from ragbench.boundary.paths import inside, resolved
+from ragbench.boundary import paths
 from ragbench.config.settings import Settings
 from ragbench.export.gate import Check
 from ragbench.extras.engines import content, opensearch, postgres
@@ -62,7 +62,7 @@ def connect(location: str | Path, writable: bool = False) -> Engine:
 
 
 def _connect_server(address: str, writable: bool) -> Engine:
-    scheme = resolved(address).partition("://")[0]
+    scheme = paths.resolved(address).partition("://")[0]
     if scheme in postgres.SCHEMES:
         return PostgresEngine(address, writable)
     for system in opensearch.SYSTEMS.values():
@@ -164,7 +164,7 @@ def unpack(engine: Engine, folder: Path) -> None:
     """Write the files of an engine below a folder. Raises BundleError for files that cannot be written there."""
     for name, body in engine.files().items():
         try:
-            path = inside(folder, name)
+            path = paths.inside(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(body)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
@@ -172,7 +172,7 @@ def unpack(engine: Engine, folder: Path) -> None:
         except BoundaryError as error:
             raise BundleError(f"{engine.name}: {error}: export it again") from None
         except OSError as error:
-            reason = why_unreadable(error)
+            reason = files.why_unreadable(error)
             raise BundleError(
                 f"cannot unpack {engine.name} below {folder.parent} ({reason}): free space there"
             ) from None

@@ -32,8 +32,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import numpy as np
 
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError
+from ragbench.boundary import paths
 from ragbench.boundary.json import read_json
-from ragbench.boundary.paths import resolved, split_address
 from ragbench.extras.engines.content import DocumentRow, passage_key
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, number, parse_errors, unzipped
@@ -123,9 +123,9 @@ class Cluster:
     def __init__(self, system: System, address: str) -> None:
         expected = ConfigError(f"the address of a search must be such as {system.name}://localhost:9200/notes")
         try:
-            parts = urlsplit(resolved(address))
+            parts = urlsplit(paths.resolved(address))
             base = f"{schemes(system)[parts.scheme]}://{parts.netloc.rpartition('@')[2]}"
-            split_address(base)
+            paths.split_address(base)
             given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
         except (KeyError, ValueError):
             raise expected from None

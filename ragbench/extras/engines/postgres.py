@@ -28,8 +28,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import numpy as np
 
 from ragbench.base.errors import BundleError, ConfigError
+from ragbench.boundary import paths
 from ragbench.boundary.json import read_json
-from ragbench.boundary.paths import resolved
 from ragbench.extras.engines import postgres_schema as made
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, parse_errors
@@ -64,7 +64,7 @@ class Server:
     def of(address: str) -> Server:
         """The server of an address, or of the variable or file that holds one. Raises ConfigError."""
         psycopg = client()
-        address_value = resolved(address)
+        address_value = paths.resolved(address)
         try:
             parts = urlsplit(address_value)
             pairs = parse_qsl(parts.query, keep_blank_values=True)

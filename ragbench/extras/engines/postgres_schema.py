@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, sqrt
 
-from ragbench.corpus.searched import IGNORED
+from ragbench.corpus import searched
 from ragbench.extras.engines import tables
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.tables import COLUMNS, units
@@ -112,7 +112,7 @@ def function(plan: SearchPlan, collation: str, partitions: int = 1) -> str:
     dense = "dense" in plan.depths
     free = "(filters IS NULL AND chunk_ids IS NULL)"
     outer = OUTER.replace("'", "''")
-    ignored = "".join(sign if sign.isascii() else f"\\U{ord(sign):08x}" for sign in IGNORED.pattern)
+    ignored = "".join(sign if sign.isascii() else f"\\U{ord(sign):08x}" for sign in searched.IGNORED.pattern)
     scored = "SELECT rowid, 1 - (vector <=> query_vector) FROM vectors WHERE"
     by_letters = f"COLLATE {identifier(collation)}"
     dialect = tables.Dialect(

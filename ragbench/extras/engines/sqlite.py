@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from ragbench.base import files
 from ragbench.base.errors import BundleError, ConfigError
-from ragbench.base.files import atomic_write
 from ragbench.extras.engines import tables
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, parse_errors
@@ -199,7 +199,7 @@ class SqliteEngine(Tables):
     def create(path: Path, plan: SearchPlan, dimension: int, facts: Mapping[str, Any]) -> Iterator[SqliteEngine]:
         """A new file with empty tables, which takes its place when the block ends well."""
         try:
-            with atomic_write(path) as draft, closing(connect(draft)) as db, _one_sentence(path):
+            with files.atomic_write(path) as draft, closing(connect(draft)) as db, _one_sentence(path):
                 db.executescript(f"PRAGMA journal_mode = MEMORY; {schema(plan, dimension)}")
                 about = {"format": FORMAT, "plan": plan.to_json(), "search": statement(plan), **facts}
                 db.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))

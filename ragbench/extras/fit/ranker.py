@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ragbench.base import minimums
+from ragbench.base import minimums, progress
 from ragbench.base.build import SOURCES
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.options import Count, Factor, Natural, Positive, Share, Validated, Weight
-from ragbench.base.progress import task_ticks
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.config.settings import Settings
-from ragbench.evaluation.measures import ndcg
+from ragbench.evaluation import measures
 from ragbench.extras.fit import training
 from ragbench.extras.fit.training import Numbers, Values
 from ragbench.index.index import Index
@@ -110,7 +109,7 @@ class Sample:
     def value(self, i: int, scores: Values) -> float:
         """nDCG@10 of one query with its candidates ordered by scores; equal ones keep the order of fusion."""
         order = np.argsort(-scores, kind="stable")
-        return ndcg([*map(float, self.grades[i][order]), *map(float, self.rest[i])], self.ideals[i])
+        return measures.ndcg([*map(float, self.grades[i][order]), *map(float, self.rest[i])], self.ideals[i])
 
     @cached_property
     def fused(self) -> Values:
@@ -212,7 +211,7 @@ def learn(judged: Sample, spec: Spec) -> Learned:
         if several
         else []
     )
-    tick = task_ticks("learning to rank", len(outer) + len(areas) + 1)
+    tick = progress.task_ticks("learning to rank", len(outer) + len(areas) + 1)
 
     def fit(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
         model = _fit(judged, chosen, spec)

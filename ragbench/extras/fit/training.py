@@ -16,10 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragbench.base import locations, minimums, pinned_text
-from ragbench.base.console import with_interval
+from ragbench.base import console, files, locations, minimums, pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.files import write_text
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
 from ragbench.config import store
@@ -69,7 +67,7 @@ def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
             "topics": comparison.n,
             "before": comparison.mean_baseline,
             "learned": comparison.mean_candidate,
-            "gain": with_interval(comparison.difference, comparison.ci_low, comparison.ci_high, 4),
+            "gain": console.with_interval(comparison.difference, comparison.ci_low, comparison.ci_high, 4),
             "p": comparison.p_value,
         }
         for name, comparison in measured.items()
@@ -152,7 +150,7 @@ def write(group: str, name: str, target: type, comment: str, values: str) -> Pat
     path = locations.fitted() / group / f"{name}.yaml"
     lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
     try:
-        write_text(path, f"{lines}_target_: {target.__module__}.{target.__qualname__}\n{values}")
+        files.write_text(path, f"{lines}_target_: {target.__module__}.{target.__qualname__}\n{values}")
     except OSError as error:
         raise ConfigError(f"cannot write {path} ({error.strerror}): make the folder writable") from None
     return path
@@ -170,7 +168,7 @@ def write_pinned(group: str, name: str, text: str) -> Path:
     """Write the file of a name and its digest. ConfigError where it cannot be written."""
     file = locations.fitted() / group / f"{pinned_text.named(name, text).replace('@', '-')}.txt"
     try:
-        write_text(file, text)
+        files.write_text(file, text)
     except OSError as error:
         raise ConfigError(f"cannot write {file} ({error.strerror}): make the folder writable") from None
     pinned_text.text_of.cache_clear()

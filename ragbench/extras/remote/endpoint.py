@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import progress
 from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.base.fingerprint import digest
-from ragbench.base.progress import ticks
-from ragbench.boundary.paths import split_address
+from ragbench.boundary import paths
 from ragbench.extras.remote import usage
 from ragbench.extras.remote.chat import EndpointModel, ask, bearer
 from ragbench.extras.remote.http import Client
@@ -66,7 +66,7 @@ class EndpointEncoder(FunctionEncoder):
         vectors: list[Any] = []
         address = self.base + ("/embeddings" if self.kind == "openai" else "/api/embed")
         headers = bearer("OPENAI_API_KEY") if self.kind == "openai" else {}
-        tick = ticks(f"asking {self.model}", len(texts))
+        tick = progress.ticks(f"asking {self.model}", len(texts))
         try:
             with Client(self.base, headers, timeout_s=TIMEOUT_S, max_bytes=_LARGEST_ANSWER) as client:
                 for start in range(0, len(texts), BATCH):
@@ -120,7 +120,7 @@ def parts(name: str) -> tuple[str, str, str]:
     if not at or "://" in model:
         model, address = "", remainder
     try:
-        split_address(address)
+        paths.split_address(address)
     except BoundaryError as error:
         raise ModelError(f"re-ranker '{name}' has no usable address ({error}): write {kind}:MODEL@http://...") from None
     if kind == "chat" and not model:

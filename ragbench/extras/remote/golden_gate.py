@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ragbench.base import console
+from ragbench.base import console, files
 from ragbench.base.console import counted
 from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
-from ragbench.base.files import write_text
 from ragbench.base.options import Confidence, Natural, Share, Validated, as_options
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
@@ -180,7 +179,7 @@ def main(arguments: argparse.Namespace) -> int:
         _add_leaks(outcome, asked[name][1], baseline[name])
     failed = any(outcome.failures for outcome in outcomes.values())
     if arguments.markdown:
-        write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file, without))
+        files.write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file, without))
     if arguments.json:
         printed = {"passes": not failed, "cases": len(cases), "without_page": without, "surfaces": outcomes}
         console.print_json(printed)

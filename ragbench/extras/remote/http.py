@@ -20,8 +20,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragbench.base.errors import BoundaryError
+from ragbench.boundary import paths
 from ragbench.boundary.json import MAX_DEPTH, read_json, size_in_words
-from ragbench.boundary.paths import PORTS, split_address
 
 if TYPE_CHECKING:
     import httpx
@@ -60,8 +60,8 @@ class Reply:
 
 def origin(address: str) -> tuple[str, str, int]:
     """Scheme, host and port of an address. Raises BoundaryError for what is not an address."""
-    parts = split_address(address)
-    return parts.scheme, str(parts.hostname), parts.port or PORTS[parts.scheme]
+    parts = paths.split_address(address)
+    return parts.scheme, str(parts.hostname), parts.port or paths.PORTS[parts.scheme]
 
 
 class Client:

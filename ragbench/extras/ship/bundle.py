@@ -25,12 +25,10 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
-from ragbench.base import locations, registry
+from ragbench.base import files, locations, progress, registry
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
-from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
 from ragbench.base.options import shown
-from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
@@ -38,7 +36,7 @@ from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.yaml import read_yaml
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import ArmBuilder
-from ragbench.evaluation.measures import PRIMARY, document_run
+from ragbench.evaluation import measures
 from ragbench.export.file_format import ExportContext, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST
@@ -142,9 +140,9 @@ def write(
     if folder.exists():
         raise BundleError(f"{folder} exists already: name a new folder with --out, or delete it first")
     served = _unmasked(measured, _replayed(measured, benchmark))
-    report("writing the bundle")
-    draft = draft_of(folder)
-    remove_abandoned(folder.parent)
+    progress.report("writing the bundle")
+    draft = files.draft_of(folder)
+    files.remove_abandoned(folder.parent)
     try:
         draft.mkdir(parents=True)
         digests = _write_texts(draft, measured, served) | _copy_index(draft, served.arm.index)
@@ -159,10 +157,10 @@ def write(
             "files": digests,
         }
         write_checksummed(draft / RECORD, record)
-        publish_folder(draft, folder)
+        files.publish_folder(draft, folder)
     except OSError as error:
         raise BundleError(
-            f"cannot write the bundle {folder} ({why_unreadable(error)}): name another folder with --out"
+            f"cannot write the bundle {folder} ({files.why_unreadable(error)}): name another folder with --out"
         ) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -177,7 +175,7 @@ def _replayed(measured: MeasuredArm, benchmark: Benchmark) -> _Served:
             "run the experiment again and export that"
         )
     arm = _prepared_arm(measured, benchmark)
-    report("replaying queries")
+    progress.report("replaying queries")
     return _Served(benchmark, arm, _replay(measured, arm, benchmark), tuple(_cautions(arm.pipeline)))
 
 
@@ -222,7 +220,7 @@ def _copy_index(draft: Path, index: Index) -> dict[str, str]:
     for artefact in index.artefacts():
         target = Path(INDEX, artefact.kind, artefact.fingerprint)
         shutil.copytree(artefact.folder, draft / target, ignore=shutil.ignore_patterns("write.lock"))
-        digests[(target / MANIFEST).as_posix()] = sha256(draft / target / MANIFEST)
+        digests[(target / MANIFEST).as_posix()] = files.sha256(draft / target / MANIFEST)
     return digests
 
 
@@ -259,8 +257,8 @@ def _readme(
     measured: MeasuredArm, evidence: Evidence, cautions: Sequence[str], models: Sequence[Mapping[str, Any]]
 ) -> str:
     record = measured.results.record
-    quality = measured.quality.get(PRIMARY)
-    quality_text = f"{PRIMARY} {quality:.3f} on " if quality is not None else ""
+    quality = measured.quality.get(measures.PRIMARY)
+    quality_text = f"{measures.PRIMARY} {quality:.3f} on " if quality is not None else ""
     lines = [
         f"# {measured.name}",
         "",
@@ -307,7 +305,7 @@ def read_record(folder: Path) -> Mapping[str, Any]:
         raise BundleError(f"{folder} is not a bundle ({RECORD} is missing): make one with ragbench export") from None
     except (OSError, ValueError) as error:
         raise BundleError(
-            f"{folder / RECORD} cannot be read ({why_unreadable(error)}): export the bundle again"
+            f"{folder / RECORD} cannot be read ({files.why_unreadable(error)}): export the bundle again"
         ) from None
     for name, kind in sorted(_KEYS.items()):
         if name not in record:
@@ -321,7 +319,7 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise BundleError unless the files that every use of the bundle reads are as they were written."""
     for name in SEALED:
         try:
-            matches = sha256(folder / name) == record["files"].get(name)
+            matches = files.sha256(folder / name) == record["files"].get(name)
         except OSError:
             matches = False
         if not matches:
@@ -377,7 +375,7 @@ def read_golden(folder: Path) -> list[Golden]:
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(
-            f"{folder / GOLDEN} cannot be read ({why_unreadable(error)}): export the bundle again"
+            f"{folder / GOLDEN} cannot be read ({files.why_unreadable(error)}): export the bundle again"
         ) from None
 
 
@@ -400,7 +398,7 @@ def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[Query
     run = measured.results.run(measured.name)
     qids = [topic.qid for topic in benchmark.select(str(measured.results.record["split"]))]
     states = arm.pipeline([topics[qid].query() for qid in qids], arm.index)
-    measured_run = document_run(states, arm.index.chunks)
+    measured_run = measures.document_run(states, arm.index.chunks)
     for qid in [] if _cautions(arm.pipeline) else qids:
         if [docno for docno, _ in measured_run[qid]] != [docno for docno, _ in run.get(qid, [])]:
             raise ResultsError(
@@ -427,7 +425,9 @@ def replay(pipeline: Pipeline, index: Index, golden: Iterable[Golden]) -> Iterat
 def golden_lines(pipeline: Pipeline, index: Index, states: Sequence[QueryState]) -> str:
     """The golden queries of answered ones, computed on this machine, a line of JSON each."""
     lines = []
-    for golden in replay(pipeline, index, steps("answering golden queries", [Golden(state.query) for state in states])):
+    for golden in replay(
+        pipeline, index, progress.steps("answering golden queries", [Golden(state.query) for state in states])
+    ):
         query = golden.query
         row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
         if query.salient_terms:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ragbench.base import files
+from ragbench.base import files, progress
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
-from ragbench.base.progress import steps
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config.settings import Settings
@@ -212,7 +211,7 @@ def rankings(loaded: LoadedBundle) -> Check:
     then, only numerics differ, within `NUMERICS`.
     """
     golden = loaded.golden()
-    queries = steps("replaying queries", [Golden(query.query) for query in golden])
+    queries = progress.steps("replaying queries", [Golden(query.query) for query in golden])
     replayed = list(bundle.replay(loaded.pipeline, loaded.index, queries))
     failed = [
         query for query, answer in zip(golden, replayed, strict=True) if same_ranking(query, answer.ids, answer.scores)

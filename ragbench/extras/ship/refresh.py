@@ -20,15 +20,14 @@ from threading import Event
 
 from filelock import FileLock
 
-from ragbench.base import files
+from ragbench.base import files, progress
 from ragbench.base.console import counted
 from ragbench.base.errors import BundleError, CorpusError, IndexError_
 from ragbench.base.fingerprint import short_digest, text_digest
-from ragbench.base.progress import steps, task_ticks
 from ragbench.base.types import Document
 from ragbench.config.settings import Settings
+from ragbench.corpus import markdown
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
-from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.bundle import Golden
@@ -221,7 +220,7 @@ class Refresher:
         index.prepare(needs)
         ready(index)
         measured = generation.at_export(self.folder, self._record)
-        golden = tuple(bundle.replay(self._pipeline, index, steps("replaying queries", measured.golden)))
+        golden = tuple(bundle.replay(self._pipeline, index, progress.steps("replaying queries", measured.golden)))
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
         fingerprints = index.fingerprints(needs)
@@ -311,7 +310,7 @@ def _before(last: Index, docno: str, digest: str) -> Document:
         text=stored.text,
         frontmatter=stored.frontmatter,
         sections=stored.sections,
-        code_blocks=parse_markdown(stored.text, stored.first_line, is_mdx(stored.path)).code_blocks,
+        code_blocks=markdown.parse_markdown(stored.text, stored.first_line, markdown.is_mdx(stored.path)).code_blocks,
         links=stored.links,
         tags=stored.metadata.tags,
         modified=float(last.modified[last.chunks.document_number[docno]]),
@@ -359,7 +358,7 @@ def _change(docno: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
 def build_words(kept: Path, name: str, folder: Path, index: Index) -> None:
     """Build the part of an index with this name (`lexical`), with pieces in a folder of its own below `kept`."""
     table, spec = index.chunks, index.spec.words(name.partition(":")[2])
-    tick = task_ticks("indexing terms", table.n_retrievable if spec.unit == "chunk" else table.n_documents)
+    tick = progress.task_ticks("indexing terms", table.n_retrievable if spec.unit == "chunk" else table.n_documents)
     source = index.artefact("chunks").folder
     build_from_pieces(folder, spec, source, kept / short_digest([name, index.spec]), tick)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from ragbench.base.errors import BenchmarkError, RagbenchError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
-from ragbench.evaluation.measures import DOCUMENT
+from ragbench.evaluation import measures
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.extras.collect import pool
@@ -239,7 +239,7 @@ def _agreement(one: Qrels, two: Qrels) -> Agreement | None:
 
 def _may_change(judged: JudgedContrast, smallest_effect: float) -> tuple[str, bool]:
     """A sentence on how more judging could change a verdict, and whether it cannot."""
-    level = judged.levels[DOCUMENT]
+    level = judged.levels[measures.DOCUMENT]
     difference, useful = level.comparison.difference, level.useful
     if useful is None or abs(useful - difference) < 1e-9:
         return "no unjudged hit among the first ten makes a difference", True

@@ -21,8 +21,8 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.types import Hit
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import write_atomically
+from ragbench.boundary import paths
 from ragbench.boundary.json import read_json_lines
-from ragbench.boundary.paths import inside
 from ragbench.config import available
 from ragbench.config.composition import compose
 from ragbench.config.overrides import section_of, why_not_plain
@@ -103,7 +103,7 @@ class Searching:
         with self._lock:
             lines = self.topics_file.read_text(encoding="utf-8").splitlines() if self.topics_file.is_file() else []
             for docno in relevant:
-                inside(self.root, docno)
+                paths.inside(self.root, docno)
             if any(topic["text"] == text for topic in read_json_lines("\n".join(lines))):
                 raise BenchmarkError(f"'{text}' is a topic already: change {self.topics_file}")
             lines.append(json.dumps({"text": text, "relevant": list(relevant)}, ensure_ascii=False))

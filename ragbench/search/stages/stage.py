@@ -266,16 +266,6 @@ def fused(state: QueryState) -> Ranking:
     return state.fused
 
 
-def current_ranking(state: QueryState, source: str) -> Ranking:
-    """The fused ranking, or before fusion that of one source; empty when there is none."""
-    return state.rankings.get(source, Ranking.empty()) if state.fused is None else state.fused
-
-
-def with_current_ranking(state: QueryState, source: str, ranking: Ranking) -> QueryState:
-    """The state with the ranking that `current_ranking` reads replaced."""
-    return state.with_ranking(source, ranking) if state.fused is None else replace(state, fused=ranking)
-
-
 def keep_hits(state: QueryState, mask: NDArray[np.bool_]) -> Ranking:
     """The fused hits where `mask` holds, and all guaranteed ones."""
     ranking = fused(state)

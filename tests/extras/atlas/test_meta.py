@@ -7,6 +7,7 @@ import pytest
 
 from ragbench.base.errors import ResultsError
 from ragbench.extras.atlas.meta import expect, pool, steadied
+from tests.naming import naming
 
 EFFECTS = [0.05, 0.01, -0.02, 0.11, 0.04, 0.03, 0.08, -0.01, 0.06, 0.02, 0.00, 0.05]
 ERRORS = [0.02, 0.015, 0.02, 0.03, 0.01, 0.025, 0.02, 0.015, 0.03, 0.01, 0.02, 0.015]
@@ -49,12 +50,10 @@ def test_steadied_errors_by_hand() -> None:
 
 
 def test_pool_refuses_one_collection_and_unknown_effects() -> None:
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("two collections")):
         pool([0.1], [0.01])
-    assert "two collections" in str(error.value)
-    with pytest.raises(ResultsError) as error:
+    with pytest.raises(ResultsError, check=naming("finite")):
         pool([0.1, float("nan")], [0.01, 0.01])
-    assert "finite" in str(error.value)
 
 
 def test_expect_by_hand() -> None:

@@ -30,6 +30,7 @@ from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.ship import address
 from ragbench.extras.ship.deployment import verify
 from tests.export.scores import assert_filters_restrict, assert_live_scores, assert_measured_hits, scores_alike
+from tests.naming import naming
 from tests.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="install ragbench[postgres]")
@@ -226,9 +227,8 @@ def test_load_keeps_who_may_read(own: str, recommended) -> None:
 
 def test_load_with_a_loss_leaves_the_old_data(own: str, recommended) -> None:
     before = version(own)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("--max-loss -1")):
         write(recommended.folder, format="postgres", load=own, max_loss=-1.0)
-    assert "--max-loss -1" in str(error.value)
     assert version(own) == before
 
 
@@ -287,9 +287,8 @@ def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypa
     sql(server, "CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
     sql(own, "GRANT USAGE ON SCHEMA own TO locked; GRANT SELECT ON ALL TABLES IN SCHEMA own TO locked")
     dsn = own.replace("postgres@", "locked@")
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("PGPASSWORD")):
         ragbench.load(dsn)
-    assert "PGPASSWORD" in str(error.value)
     monkeypatch.setenv("NOTES_DSN", dsn.replace("locked@", "locked:wrong-one@"))
     with pytest.raises(BundleError) as raised:
         ragbench.load("env:NOTES_DSN")
@@ -306,42 +305,35 @@ def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypa
 def test_refused_loads_are_one_sentence(server: str, recommended) -> None:
     load = {"format": "postgres"}
     sql(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.a (b int)")
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("theirs")):
         write(recommended.folder, load=f"{server}&schema=theirs", **load)
-    assert "theirs" in str(error.value)
     assert sql(server, "SELECT count(*) FROM theirs.a") == [(0,)]
     sql(server, "CREATE ROLE humble LOGIN")
     sql(server, "CREATE DATABASE bare")
     bare = server.replace("/postgres?", "/bare?")
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("CREATE EXTENSION vector")):
         write(recommended.folder, load=bare.replace("postgres@", "humble@"), **load)
-    assert "CREATE EXTENSION vector" in str(error.value)
     sql(server, "ALTER DATABASE bare SET extension_control_path = '/nowhere'")
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("has no pgvector")):
         write(recommended.folder, load=bare, **load)
-    assert "has no pgvector" in str(error.value)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("--out")):
         write(recommended.folder, Path("x"), load=bare, **load)
-    assert "--out" in str(error.value)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("--load")):
         write(recommended.folder, format="sqlite", load=bare)
-    assert "--load" in str(error.value)
 
 
 def test_tables_of_another_version_are_refused(own: str) -> None:
     sql(own, "UPDATE own.about SET value = '0' WHERE key = 'format'")
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("another version")):
         ragbench.load(own)
-    assert "another version" in str(error.value)
 
 
 @pytest.mark.slow
 def test_dependent_view_stops_a_load(own: str, recommended) -> None:
     sql(own, "CREATE VIEW public.titles AS SELECT title FROM own.documents")
     try:
-        with pytest.raises(BundleError) as error:
+        with pytest.raises(BundleError, check=naming("another object depends")):
             write(recommended.folder, format="postgres", load=own)
-        assert "another object depends" in str(error.value)
         assert sql(own, "SELECT count(*) > 0 FROM public.titles") == [(True,)]
     finally:
         sql(own, "DROP VIEW public.titles")

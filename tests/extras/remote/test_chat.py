@@ -17,6 +17,7 @@ from ragbench.extras.remote.chat import CachedChatModel, EndpointModel
 from ragbench.models.access import Models
 from ragbench.models.chat import ChatSpec
 from tests.loopback import Loopback
+from tests.naming import naming
 
 
 class Server(Loopback):
@@ -83,9 +84,8 @@ def test_complete_takes_the_first_choice(server: Server) -> None:
 
 def test_key_comes_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     model = EndpointModel(spec(server, key_variable="RAGBENCH_TEST_KEY"))
-    with pytest.raises(ModelError) as error:
+    with pytest.raises(ModelError, check=naming("RAGBENCH_TEST_KEY")):
         model.complete("Why?")
-    assert "RAGBENCH_TEST_KEY" in str(error.value)
     monkeypatch.setenv("RAGBENCH_TEST_KEY", "open sesame")
     model.complete("Why?")
     assert server.headers["Authorization"] == "Bearer open sesame"
@@ -134,17 +134,15 @@ def test_key_never_goes_to_another_origin(server: Server, monkeypatch: pytest.Mo
     monkeypatch.setenv("RAGBENCH_TEST_KEY", "open sesame")
     with Server() as other:
         server.status, server.location = status, f"{other.endpoint}/chat/completions"
-        with pytest.raises(ModelError) as error:
+        with pytest.raises(ModelError, check=naming("redirection")):
             EndpointModel(spec(server, key_variable="RAGBENCH_TEST_KEY")).complete("Why?")
-        assert "redirection" in str(error.value)
     assert server.headers["Authorization"] == "Bearer open sesame"
     assert other.paths == [] and other.headers == {}
 
 
 def test_missing_server_is_one_sentence() -> None:
-    with pytest.raises(ModelError) as error:
+    with pytest.raises(ModelError, check=naming("refused")):
         EndpointModel(ChatSpec("http://127.0.0.1:9/v1", "small")).complete("Why?")
-    assert "refused" in str(error.value)
 
 
 def test_busy_server_is_asked_again_and_counted(
@@ -165,9 +163,8 @@ def test_busy_server_is_asked_again_and_counted(
 def test_server_is_not_asked_again_after_the_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat, "wait_random_exponential", lambda **options: wait_fixed(60))
     server.status = 503
-    with pytest.raises(ModelError) as error:
+    with pytest.raises(ModelError, check=naming("1 times")):
         EndpointModel(spec(server, timeout_s=5.0)).complete("Why?")
-    assert "1 times" in str(error.value)
 
 
 def test_cached_answer_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:

@@ -131,16 +131,14 @@ def test_busy_server_is_asked_again_and_a_silent_one_refused(server: Server) -> 
 )
 def test_odd_answers_are_one_sentence(server: Server, replies: Any) -> None:
     server.replies = replies
-    with pytest.raises(ModelError) as error:
+    with pytest.raises(ModelError, check=naming("score")):
         load_cross_encoder(CrossEncoderSpec(f"rerank:{address(server, '/rerank')}")).score(QUERY, PASSAGES)
-    assert "score" in str(error.value)
 
 
 def test_answer_without_numbers_is_one_sentence(server: Server) -> None:
     server.replies = {"choices": [{"message": {"content": "All of them are good."}}]}
-    with pytest.raises(ModelError) as error:
+    with pytest.raises(ModelError, check=naming("none of 3 passages")):
         load_cross_encoder(CrossEncoderSpec(f"chat:small@{address(server, '/v1')}")).score(QUERY, PASSAGES)
-    assert "none of 3 passages" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from ragbench.base.errors import BoundaryError
 from ragbench.extras.remote.http import Client, HttpError, origin
+from tests.naming import naming
 
 KEY = {"Authorization": "Bearer secret"}
 
@@ -96,9 +97,8 @@ def test_client_sends_nothing_to_another_origin() -> None:
     with serving(_whole(b"1")) as server, serving(_whole(b"1")) as other:
         client = Client(server.url, KEY, timeout_s=20)
         for address in (other.url, server.url.replace("127.0.0.1", "localhost"), server.url.replace("http", "https")):
-            with pytest.raises(HttpError) as error:
+            with pytest.raises(HttpError, check=naming("another host")):
                 client.send("GET", address)
-            assert "another host" in str(error.value)
     assert server.heard == other.heard == []
 
 
@@ -161,17 +161,15 @@ def test_timeout_bounds_the_whole_exchange(head: bytes) -> None:
 
 
 def test_answer_above_the_limit_is_refused() -> None:
-    with serving(_whole(b" " * 2000)) as server, pytest.raises(HttpError) as error:
+    with serving(_whole(b" " * 2000)) as server, pytest.raises(HttpError, check=naming("larger")):
         _ask(server, max_bytes=1000)
-    assert "larger" in str(error.value)
 
 
 def test_compressed_answer_is_refused() -> None:
     packed = gzip.compress(b" " * 10**6)
     answer = _whole(packed, b"Content-Encoding: gzip\r\n")
-    with serving(answer) as server, pytest.raises(HttpError) as error:
+    with serving(answer) as server, pytest.raises(HttpError, check=naming("compressed")):
         _ask(server)
-    assert "compressed" in str(error.value)
 
 
 @pytest.mark.parametrize(

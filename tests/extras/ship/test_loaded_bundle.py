@@ -34,6 +34,7 @@ from ragbench.index.texts import lexical_rows
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.stage import Stage, StateProperty
+from tests.naming import naming
 from tests.sealing import reseal, rewrite, rewrite_part
 
 
@@ -92,9 +93,8 @@ def test_search_within_tokens_gives_cited_passages(docs: LoadedBundle) -> None:
     for passage in context.passages:
         document = docs.document(passage.docno, (passage.start_line, passage.end_line))
         assert document is not None and passage.text in document.text
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("max_tokens")):
         docs.search("x", max_tokens=0)
-    assert "max_tokens" in str(error.value)
 
 
 def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
@@ -157,9 +157,8 @@ def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]
 
 
 def test_load_refuses_other_folders(tmp_path: Path) -> None:
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("is not a bundle")):
         ragbench.load(tmp_path)
-    assert "is not a bundle" in str(error.value)
     with pytest.raises(BundleError):
         ragbench.load("\ud800")
     with pytest.raises(AttributeError):
@@ -192,9 +191,8 @@ def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, reas
 def test_impossible_times_are_one_sentence(copied: Path, time: object) -> None:
     times = json.loads((copied / bundle.MODIFIED).read_text())
     rewrite(copied, bundle.MODIFIED, json.dumps({**times, "team": time}))
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("modified")):
         ragbench.load(copied)
-    assert "modified" in str(error.value)
 
 
 @pytest.mark.parametrize("name", bundle.SEALED)
@@ -209,12 +207,10 @@ def test_changed_files_are_not_used(copied: Path, name: str) -> None:
                 os.mkfifo(copied / name)
             elif changed == "a device":
                 (copied / name).symlink_to("/dev/zero")
-        with pytest.raises(BundleError) as error:
+        with pytest.raises(BundleError, check=naming(name)):
             ragbench.load(copied)
-        assert name in str(error.value)
-        with pytest.raises(BundleError) as error:
+        with pytest.raises(BundleError, check=naming(name)):
             Refresher(copied, copied)
-        assert name in str(error.value)
 
 
 def test_encoder_of_the_hub_needs_leave_to_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,9 +237,8 @@ def test_recommended_search_answers_in_every_mode(recommended: Measurements, tmp
 
 def test_record_without_a_key_is_refused(copied: Path) -> None:
     write_checksummed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("artefacts")):
         ragbench.load(copied)
-    assert "artefacts" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -328,9 +323,8 @@ def test_untrusted_bundle_can_neither_execute_nor_send(
     rewrite(copied, bundle.CONFIG, yaml.safe_dump({**config, "cut": mine}))
     with trust():
         ragbench.load(copied).close()
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("evil_to_load")):
         ragbench.load(copied)
-    assert "evil_to_load" in str(error.value)
     assert mark.read_text() == "ran"
 
 
@@ -371,9 +365,8 @@ def test_rows_that_do_not_exist_are_one_sentence(copied: Path, name: str, column
         writer.write_table(table.set_column(at, table.schema.field(at), wrong))
     rewrite_part(file, sink.getvalue().to_pybytes())
     assert len(table)
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("ValueError")):
         ragbench.load(copied)
-    assert "ValueError" in str(error.value)
 
 
 def test_array_with_a_damaged_header_is_one_sentence(copied: Path) -> None:
@@ -411,9 +404,8 @@ def test_lexical_rows_unlike_the_chunks_are_one_sentence(copied: Path, tmp_path:
     for file in (tmp_path / "more").iterdir():
         if file.name != "write.lock":
             rewrite_part(folder / file.name, file.read_bytes())
-    with pytest.raises(IndexError_) as error:
+    with pytest.raises(IndexError_, check=naming(f"{len(rows) + 1} rows instead of {len(rows)}")):
         ragbench.load(copied)
-    assert f"{len(rows) + 1} rows instead of {len(rows)}" in str(error.value)
 
 
 def test_damaged_golden_queries_are_refused(copied: Path) -> None:
@@ -421,19 +413,16 @@ def test_damaged_golden_queries_are_refused(copied: Path) -> None:
     wrong = {"ids": [None], "scores": ["x"], "text": 5, "outputs": {"a": []}, "hypothesis": ["x"]}
     for row in ({"qid": "1"}, *({**whole, key: value} for key, value in wrong.items())):
         rewrite(copied, bundle.GOLDEN, json.dumps(row))
-        with pytest.raises(BundleError) as error:
+        with pytest.raises(BundleError, check=naming("golden")):
             ragbench.load(copied)
-        assert "golden" in str(error.value)
 
 
 def test_sealed_bundle_rebuilds_nothing(copied: Path) -> None:
     (artefact,) = (copied / bundle.INDEX / "dense").iterdir()
     part = max((path for path in artefact.iterdir() if path.name != "manifest.json"), key=lambda p: p.stat().st_size)
     part.write_bytes(part.read_bytes()[:-1] + b"\x7f")
-    with pytest.raises(IndexError_) as error:
+    with pytest.raises(IndexError_, check=naming("damaged")):
         ragbench.load(copied)
-    assert "damaged" in str(error.value)
     shutil.rmtree(artefact)
-    with pytest.raises(IndexError_) as error:
+    with pytest.raises(IndexError_, check=naming("no dense artefact")):
         ragbench.load(copied)
-    assert "no dense artefact" in str(error.value)

@@ -19,6 +19,7 @@ from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.deployment import load, verify
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.search.engine.answer import as_mapping
+from tests.naming import naming
 from tests.sealing import rewrite_part
 
 ASKED = ("how do programs prove their identity", "cache", "zebra crossing", "why are requests slow")
@@ -67,9 +68,8 @@ def test_changed_and_sealed_tables_are_one_sentence(make, copied: Path, notes: P
         if text == "one":
             make().refresh()
     rewrite_part(file, file.read_bytes()[:-20])
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("ArrowInvalid")):
         make().refresh()
-    assert "ArrowInvalid" in str(error.value)
 
 
 def test_changed_and_sealed_vectors_are_one_sentence(make, copied: Path, notes: Path) -> None:
@@ -203,9 +203,8 @@ def test_generation_is_not_given_to_another_bundle(make, copied: Path, notes: Pa
         return made
 
     monkeypatch.setattr(refresher, "_build", exchanged)
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("another bundle")):
         refresher.refresh()
-    assert "another bundle" in str(error.value)
     assert not (copied / generation.NAME).exists()
 
 
@@ -213,9 +212,8 @@ def test_refresh_refuses_an_emptied_folder(make, copied: Path, notes: Path) -> N
     before = answers(copied)
     for path in sorted(notes.rglob("*.md"))[1:]:
         path.unlink()
-    with pytest.raises(CorpusError) as error:
+    with pytest.raises(CorpusError, check=naming("19 are served")):
         make().refresh()
-    assert "19 are served" in str(error.value)
     shutil.rmtree(notes)
     with pytest.raises(CorpusError):
         make().refresh()
@@ -253,9 +251,8 @@ def test_damaged_generation_is_refused(make, copied: Path, notes: Path) -> None:
     make().refresh()
     path = copied / generation.NAME
     path.write_text(path.read_text().replace('"number": 1', '"number": 2'))
-    with pytest.raises(BundleError) as error:
+    with pytest.raises(BundleError, check=naming("generation")):
         load(copied)
-    assert "generation" in str(error.value)
 
 
 NAMES = st.sampled_from(["caching", "team", "zebra", "new/heron"])

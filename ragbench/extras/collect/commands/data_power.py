@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the run and print a row for each pair of arms."""
     import pandas as pd
 
-    from ragbench.evaluation.measures import PRIMARY
+    from ragbench.evaluation import measures
     from ragbench.evidence.power import minimum_detectable_effect
     from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     (source,), _ = named_runs(arguments.words, limit=1)
     measured = measurements.load(source)
     splits = sorted(measured.per_query["split"].unique())
-    values = {(arm, split): measured.values(arm, PRIMARY, split) for arm in measured.arms for split in splits}
+    values = {(arm, split): measured.values(arm, measures.PRIMARY, split) for arm in measured.arms for split in splits}
     rows: list[tuple[str, str, str, int, float, float]] = []
     queries: list[int | None] = []
     for arm, second in combinations(measured.arms, 2):
@@ -45,7 +45,9 @@ def main(arguments: argparse.Namespace) -> int:
             needed = math.ceil(len(difference) * (detectable / effect) ** 2) if effect and sd > 0 else None
             rows.append((split, second, arm, len(difference), sd, detectable))
             queries.append(needed)
-    table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
+    table = pd.DataFrame(
+        rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {measures.PRIMARY}"]
+    )
     table["queries for the effect"] = pd.Series(queries, dtype=object)
     if arguments.json:
         console.print_json(table)
@@ -56,14 +58,14 @@ def main(arguments: argparse.Namespace) -> int:
         "compared with",
         "queries",
         "SD of differences",
-        f"MDE in {PRIMARY}",
+        f"MDE in {measures.PRIMARY}",
         "queries to show the effect",
     ]
     if not rows:
         print("a run of one arm has no differences: run two, such as ragbench run -m exp=baseline,recommended")
         return 0
     console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
-    if table[f"MDE in {PRIMARY}"].isna().any():
+    if table[f"MDE in {measures.PRIMARY}"].isna().any():
         print("without an MDE, no query differs between the two arms: compare arms whose results differ")
     print("half of an MDE needs four times as many queries; the last column is for the effect that the run found")
     return 0

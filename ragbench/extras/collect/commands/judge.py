@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ragbench.base import console
+from ragbench.base import console, files
 from ragbench.base.console import counted
 from ragbench.base.errors import ConfigError, ResultsError
-from ragbench.base.files import locked
-from ragbench.benchmark.native import DOCUMENTS, SECTIONS, TOPICS
+from ragbench.benchmark import native
 from ragbench.extras.collect import model_options
 from ragbench.extras.collect.judge import ACTS, GRADES, JudgingSession, merge_into_folder, require_pairs
 from ragbench.extras.collect.pool import read_source
@@ -80,8 +79,8 @@ def main(arguments: argparse.Namespace) -> int:
             "of that run, or pool again"
         )
     require_pairs(pool, qids, documents)
-    with locked(folder / SECTIONS):
-        if source and not any((folder / name).exists() for name in (SECTIONS, DOCUMENTS)):
+    with files.locked(folder / native.SECTIONS):
+        if source and not any((folder / name).exists() for name in (native.SECTIONS, native.DOCUMENTS)):
             _begin(folder, source["data"], qids, documents)
         merged = merge_into_folder(pool, folder, arguments.overwrite)
     print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
@@ -123,19 +122,18 @@ def _place(source: Mapping[str, Any] | None) -> list[str]:
 
 def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Sequence[Document]) -> None:
     """Write the judgments that the pooled run had in a file into the folder, so that none is lost."""
+    from ragbench.benchmark import native, vault
     from ragbench.benchmark.judgments import check_grades
     from ragbench.benchmark.names import Names
-    from ragbench.benchmark.native import write_qrels
-    from ragbench.benchmark.vault import judgments_by_id
 
     if data["loader"] != "vault" or not data.get("qrels") or not Path(data["qrels"]).exists():
         return
-    *judgments, _ = judgments_by_id(
+    *judgments, _ = vault.judgments_by_id(
         Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", []
     )
-    for name, judged in zip((DOCUMENTS, SECTIONS), judgments, strict=True):
+    for name, judged in zip((native.DOCUMENTS, native.SECTIONS), judgments, strict=True):
         if judged:
-            write_qrels(folder / name, judged)
+            native.write_qrels(folder / name, judged)
 
 
 def _folder(data: Mapping[str, Any]) -> Path:
@@ -163,12 +161,12 @@ def _folder(data: Mapping[str, Any]) -> Path:
 
 def _collection(settings: Settings, folder: Path) -> tuple[set[str], Sequence[Document]]:
     """The topics and documents that grades may be about. The judgments need not exist yet."""
-    from ragbench.benchmark.native import read_topics
+    from ragbench.benchmark import native
 
     if settings.data["loader"] == "vault":
         benchmark = settings.with_values({"data.qrels": None}).benchmark()
         return {topic.qid for topic in benchmark.topics}, benchmark.documents
-    return {topic.qid for topic in read_topics(folder / TOPICS)}, settings.documents().documents
+    return {topic.qid for topic in native.read_topics(folder / native.TOPICS)}, settings.documents().documents
 
 
 _QUIT = "q"

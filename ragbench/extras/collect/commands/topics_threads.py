@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ragbench.base import console
+from ragbench.base import console, files
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.files import has_text
 from ragbench.base.options import as_options
 from ragbench.extras.collect.commands.topics import print_counts, print_next
 
@@ -69,14 +68,17 @@ def main(arguments: argparse.Namespace) -> int:
             "which data.corpus is published, and old paths with --redirects"
         )
     text = topics.review_sheet()
-    if sheet.exists() and not arguments.replace and not has_text(sheet, text):
+    if sheet.exists() and not arguments.replace and not files.has_text(sheet, text):
         raise BenchmarkError(f"{sheet} exists already: rename it, or add --replace")
     write_atomically(sheet, text)  # first, so that a call that is killed in between can be repeated
     topics.write(path, replace=arguments.replace)
     if arguments.json:
         console.print_json({"file": path, "review": sheet, "threads": len(issue_threads), **topics.as_json})
         return 0
-    print_counts(topics.topics, f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}")
+    print_counts(
+        topics.topics,
+        f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}",
+    )
     for sentence in topics.sentences:
         print(sentence)
     print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")

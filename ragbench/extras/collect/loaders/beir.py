@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ragbench.base import files
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.files import resolved
 from ragbench.base.fingerprint import canonical
 from ragbench.base.options import option, shown
 from ragbench.base.types import Document
@@ -46,11 +46,11 @@ def load_beir(
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
-    name, grades = name or resolved(folder).name, check_grades(grades)
+    name, grades = name or files.resolved(folder).name, check_grades(grades)
     # Topics and judgments come first: they are small, and most mistakes are there.
     listed = read_queries(_plain_or_packed(folder / "queries.jsonl")) if topics else []
-    files = qrels_files(folder / "qrels", qrels) if topics else {}
-    by_split = {split: read_judgments(path, grades) for split, path in files.items()}
+    paths = qrels_files(folder / "qrels", qrels) if topics else {}
+    by_split = {split: read_judgments(path, grades) for split, path in paths.items()}
     known_qids = {topic.qid for topic in listed}
     foreign = [
         split for split, judged in by_split.items() if qrels is None and judged and not known_qids & judged.keys()
@@ -60,12 +60,12 @@ def load_beir(
     else:
         foreign = []
     if unknown_topics == "fail":
-        require_topics({files[split]: judged for split, judged in by_split.items()}, known_qids)
+        require_topics({paths[split]: judged for split, judged in by_split.items()}, known_qids)
     corpus = _plain_or_packed(folder / "corpus.jsonl")
     documents, warnings = collect(read_documents(corpus, Form(markdown, title_in_text)), str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
-    warnings += tuple(f"{files[split]} is excluded: none of its topics is in queries.jsonl" for split in foreign)
+    warnings += tuple(f"{paths[split]} is excluded: none of its topics is in queries.jsonl" for split in foreign)
     return assemble(name, documents, listed, by_split, grades, str(folder / "qrels"), warnings)
 
 
@@ -139,10 +139,10 @@ def _finite(fields: Mapping[str, Any], location: str) -> Mapping[str, Any]:
 def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
     """The files of judgments by split; a name that is not an existing path is looked up in `folder`."""
     if option in (None, [], ()):
-        files = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
-        if not files:
+        paths = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
+        if not paths:
             raise BenchmarkError(f"{folder} holds no judgments (*.tsv): name the file with data.qrels=FILE")
-        pairs = [(_split(path), path) for path in files]
+        pairs = [(_split(path), path) for path in paths]
     elif isinstance(option, Mapping):
         pairs = [(str(split), _existing(folder, str(file))) for split, file in option.items()]
     else:

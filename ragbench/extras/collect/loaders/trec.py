@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from ragbench.base import files
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.files import resolved
 from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
@@ -55,20 +55,20 @@ def load_trec(
     mapping names splits. Everything may be packed (`.gz`). `encoding` holds for documents and topics. With
     `unknown_topics="warn"` judgments of unknown topics are excluded. Raises BenchmarkError with file and line.
     """
-    name, grades = name or resolved(corpus).stem, check_grades(grades)
+    name, grades = name or files.resolved(corpus).stem, check_grades(grades)
     located = _documents(corpus, Form(markdown, title_in_text), encoding)
     documents, warnings = collect(located, str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
     listed = read_trec_topics(queries, field, encoding)
-    files = {"test": Path(qrels).expanduser()} if isinstance(qrels, str) else qrels_files(queries.parent, qrels)
-    by_split = {split: read_judgments(path, grades) for split, path in files.items()}
+    paths = {"test": Path(qrels).expanduser()} if isinstance(qrels, str) else qrels_files(queries.parent, qrels)
+    by_split = {split: read_judgments(path, grades) for split, path in paths.items()}
     judged_qids = {qid for judged in by_split.values() for qid in judged}
     # Early topics are numbered 051 where the judgments say 51.
     listed = [_number_as_judged(topic, judged_qids) for topic in listed]
     if unknown_topics == "fail":
-        require_topics({files[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
-    source = " and ".join(str(path) for path in files.values())
+        require_topics({paths[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
+    source = " and ".join(str(path) for path in paths.values())
     return assemble(name, documents, listed, by_split, grades, source, warnings)
 
 
@@ -214,9 +214,9 @@ def _starts_with(path: Path, character: str, encoding: str) -> bool:
 def _files(corpus: Path) -> list[Path]:
     if not corpus.is_dir():
         return [corpus]
-    files = sorted(
+    paths = sorted(
         p for p in corpus.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.parts[-2:])
     )
-    if not files:
+    if not paths:
         raise BenchmarkError(f"the folder {corpus} holds no files: data.corpus must name JSONL or <DOC> files")
-    return files
+    return paths

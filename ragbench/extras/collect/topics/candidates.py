@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from ragbench.base.types import Document, Link
 from ragbench.benchmark.phrases import Finder, words
-from ragbench.corpus.markdown import is_mdx, links_in, parser, plain_text
+from ragbench.corpus import markdown
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.sections import section_id
 from ragbench.extras.collect.topics.spec import KINDS, Kind
@@ -74,7 +74,7 @@ def candidates(documents: Sequence[Document], kinds: Sequence[Kind] = KINDS) -> 
     titles = {document.docno: document.title for document in documents}
     for document in documents:
         reads = {"link", "first_sentence", "faq", "symptom"} & {*kinds}
-        spoken = list(sentences(document.text, is_mdx(document.path))) if reads else []
+        spoken = list(sentences(document.text, markdown.is_mdx(document.path))) if reads else []
         for kind in kinds:
             yield from _SOURCES[kind](document, spoken, titles)
 
@@ -244,7 +244,7 @@ def _paragraphs(text: str, mdx: bool, references: dict[str, object]) -> Iterator
     paragraph and belongs to none.
     """
     opened = ""
-    for token in parser(mdx).parse(text, references):
+    for token in markdown.parser(mdx).parse(text, references):
         unseen = mdx and _MODULE_LINE.match(token.content)
         if token.type == "inline" and opened == "paragraph_open" and not unseen:
             yield from (part.strip() for part in _ADMONITION.split(token.content) if part.strip())
@@ -254,15 +254,15 @@ def _paragraphs(text: str, mdx: bool, references: dict[str, object]) -> Iterator
 def _as_read(part: str, references: dict[str, object]) -> tuple[str, tuple[tuple[Link, str], ...]]:
     """A part of a paragraph as a reader sees it, and its links, each with its visible words."""
     children: list[Token] = []
-    parser().inline.parse(part, parser(), references, children)
+    markdown.parser().inline.parse(part, markdown.parser(), references, children)
     links: list[tuple[Link, str]] = []
     for position, child in enumerate(children):
         label = [child]
         if child.type == "link_open":
             end = next(n for n in range(position, len(children)) if _closes(children[n], child))
             label = children[position + 1 : end]
-        links += [(link, " ".join(plain_text(label).split())) for link in links_in([child])]
-    return " ".join(plain_text(children).split()), tuple(links)
+        links += [(link, " ".join(markdown.plain_text(label).split())) for link in markdown.links_in([child])]
+    return " ".join(markdown.plain_text(children).split()), tuple(links)
 
 
 def _closes(token: Token, opening: Token) -> bool:

@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ragbench.base import minimums
+from ragbench.base import files, minimums
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.files import has_text
+from ragbench.benchmark import native
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.lines import write_atomically
-from ragbench.benchmark.native import topic_row
 from ragbench.benchmark.runs import new_name
 
 if TYPE_CHECKING:
@@ -59,10 +58,10 @@ class CollectedTopics:
         for topic in self.topics:
             judged = self.section_qrels.get(topic.qid) or self.document_qrels.get(topic.qid, {})
             relevant = [target for target, grade in judged.items() if grade > 0]
-            row = {name: value for name, value in topic_row(topic).items() if value}
+            row = {name: value for name, value in native.topic_row(topic).items() if value}
             rows.append(row | {"relevant": relevant})
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        if keep_same and has_text(path, text):
+        if keep_same and files.has_text(path, text):
             return
         require_new(path, replace=replace)
         write_atomically(path, text)

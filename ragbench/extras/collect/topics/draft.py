@@ -14,13 +14,13 @@ from typing import Annotated
 
 from annotated_types import Interval
 
+from ragbench.base import progress
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
 from ragbench.base.options import Count, Natural, Validated
-from ragbench.base.progress import report
 from ragbench.base.types import Document
+from ragbench.benchmark import native
 from ragbench.benchmark.benchmark import Topic, area, with_splits
-from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
@@ -94,7 +94,7 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> Collected
             dropped[reason] += 1
         else:
             kept_by_id[question] = passage, answers
-            report("drafting topics", len(kept_by_id), spec.limit)
+            progress.report("drafting topics", len(kept_by_id), spec.limit)
     if not kept_by_id:
         reasons = (
             ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
@@ -102,7 +102,7 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> Collected
         raise BenchmarkError(f"no drafted question passes the checks ({reasons}): use a larger model, or topics derive")
     qids = {question: f"m-{text_digest(question, 10)}" for question in kept_by_id}
     sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept_by_id.items()}
-    judged = best_sections(sections)
+    judged = native.best_sections(sections)
     listed = [
         Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
         for question, (passage, _) in kept_by_id.items()

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError
-from ragbench.base.files import why_unreadable
 from ragbench.base.options import Count, Factor, Share, Validated
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.names import Names, address
@@ -120,7 +120,7 @@ def read(file: Path) -> list[Thread]:
         text = read_text(file).removeprefix("\ufeff")
     except (OSError, BoundaryError) as error:
         raise BenchmarkError(
-            f"{file} cannot be read ({why_unreadable(error)}): name a file of threads in UTF-8"
+            f"{file} cannot be read ({files.why_unreadable(error)}): name a file of threads in UTF-8"
         ) from None
     if file.suffix.lower() in (".csv", ".tsv"):
         return _of_table(text, file)

@@ -16,20 +16,21 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark
 from ragbench.config.settings import ArmBuilder
-from ragbench.evaluation import latency, passages
+from ragbench.evaluation import latency, measures, passages
 from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
-from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
 from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Outcome, Session
 
 
-def objective(name: str, measures: Sequence[str]) -> str:
-    """The measure of this name, as ir_measures writes it: one of the usual ones, or of the configured `measures`."""
-    check(measures)
-    available = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
-    if (plain := metric_name(name)) not in available:
+def objective(name: str, configured: Sequence[str]) -> str:
+    """The measure of this name, as ir_measures writes it: one of the usual ones, or of the `configured` ones."""
+    measures.check(configured)
+    available = {
+        measures.metric_name(measure): measure for measure in (*measures.MEASURES, measures.SILENCE, *configured)
+    }
+    if (plain := measures.metric_name(name)) not in available:
         raise ConfigError(f"tune.objective names '{name}'; known are {', '.join(available)}")
     return available[plain]
 
@@ -117,8 +118,10 @@ class TrainingValues:
 
     def keep(self, values: Values, outcome: Outcome) -> None:
         """Measure what the arm of these values found, here or elsewhere."""
-        run = document_run(outcome.final, self.arm(values).index.chunks)
-        frame = evaluate(run, self.benchmark.document_qrels, [] if self.measure == SILENCE else [self.measure])
+        run = measures.document_run(outcome.final, self.arm(values).index.chunks)
+        frame = measures.evaluate(
+            run, self.benchmark.document_qrels, [] if self.measure == measures.SILENCE else [self.measure]
+        )
         rows = frame[frame["measure"] == self.measure]
         self._seen[self.identity(values)] = dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
 
@@ -128,7 +131,7 @@ class TrainingValues:
         states, index = self._session.outcome(arm).final, arm.index
         units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
         frame = passages.evaluate(states, units, self.benchmark, self.space.base.context_tokens)
-        passage_rows = frame[frame["measure"] == PRIMARY]
+        passage_rows = frame[frame["measure"] == measures.PRIMARY]
         return {str(qid): float(value) for qid, value in zip(passage_rows["qid"], passage_rows["value"], strict=True)}
 
 

@@ -17,12 +17,10 @@ from typing import Any
 
 import pandas as pd
 
-from ragbench.base import files
-from ragbench.base.console import interval, markdown
+from ragbench.base import console, files
 from ragbench.base.errors import ResultsError
-from ragbench.base.files import write_text
 from ragbench.boundary.checksummed_json import write_checksummed
-from ragbench.evaluation.measures import metric_name
+from ragbench.evaluation import measures
 from ragbench.extras.fit.tuning.search import PRESET, Confirmation, Tuned, judge_by_folds
 from ragbench.extras.fit.tuning.space import overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
@@ -90,7 +88,8 @@ class Tuning:
             if not tuned.unchanged and gain.ci_low <= 0:
                 warned.append(
                     f"on held-out training topics tuning changed the value by {gain.difference:+.4f} "
-                    f"{interval(gain.ci_low, gain.ci_high, 4)} ({gain.n} topics): a gain is not shown, keep the preset"
+                    f"{console.interval(gain.ci_low, gain.ci_high, 4)} ({gain.n} topics): a gain is not shown, "
+                    "keep the preset"
                 )
         if self.confirmation is None and not tuned.held_out_topics:
             if tuned.unchanged:
@@ -232,7 +231,7 @@ class Tuning:
     @property
     def _name(self) -> str:
         """The name of the objective in MLflow."""
-        return metric_name(self.tuned.measure)
+        return measures.metric_name(self.tuned.measure)
 
     def _row(self, trial: Trial) -> dict[str, Any]:
         return {"trial": trial.number, self._name: trial.objective}
@@ -250,12 +249,12 @@ def write(tuning: Tuning) -> None:
     if tuned.folds:
         frames["folds"] = tuning.folds
     for name, frame in frames.items():
-        write_text(tuned.folder / f"{name}.csv", frame.to_csv(index=False))
-    write_text(tuned.folder / "overrides.txt", f"{' '.join(overrides(tuned.changes))}\n")
+        files.write_text(tuned.folder / f"{name}.csv", frame.to_csv(index=False))
+    files.write_text(tuned.folder / "overrides.txt", f"{' '.join(overrides(tuned.changes))}\n")
     lines = [f"# Search over {tuned.base.name}", *tuning.sentences]
     lines += [f"Warning: {sentence}." for sentence in tuning.warnings]
-    lines += [f"## {title}\n\n{markdown(frame)}" for title, frame in tuning.tables.items()]
-    write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
+    lines += [f"## {title}\n\n{console.markdown(frame)}" for title, frame in tuning.tables.items()]
+    files.write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
     names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
     record = {"name": tuned.base.name, "tune": tuned.base.value("tune"), **tuning.summary()}
     record["files"] = {name: files.digest(tuned.folder / name) for name in names}

@@ -29,14 +29,14 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from optuna import Study
 
+from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
-from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import TEST, Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.overrides import word
 from ragbench.config.settings import ArmBuilder, Settings
-from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, SILENCE
+from ragbench.evaluation import measures
 from ragbench.evidence.arms import Arms, ComparedArm, JudgedContrast
 from ragbench.evidence.cost import Times
 from ragbench.evidence.policy import Policy
@@ -314,7 +314,7 @@ def _read_saved(file: Path) -> dict[str, Any] | None:
     """The saved times; None where there are none or the file is damaged, so that timing is repeated."""
     try:
         return read_checksummed(file)
-    except (FileNotFoundError, Damaged):
+    except (FileNotFoundError, files.Damaged):
         return None
 
 
@@ -389,7 +389,7 @@ class Confirmation:
 
 def judge_by_folds(tuned: Tuned) -> JudgedContrast:
     """The verdict without held-out topics: every topic counts with the parameters of the fold that did not see it."""
-    levels = {DOCUMENT: tuned.pairs(), PASSAGE: tuned.pairs(passages=True)}
+    levels = {measures.DOCUMENT: tuned.pairs(), measures.PASSAGE: tuned.pairs(passages=True)}
     settings = arms(tuned)
     compared = {
         arm.name: ComparedArm(
@@ -399,7 +399,7 @@ def judge_by_folds(tuned: Tuned) -> JudgedContrast:
         )
         for arm, place in zip(settings, (1, 0), strict=True)
     }
-    policy = replace(Policy.of(settings[0].config), of_passages=PRIMARY)
+    policy = replace(Policy.of(settings[0].config), of_passages=measures.PRIMARY)
     (judged,) = Arms(compared, policy).against(PRESET)
     return judged
 
@@ -447,7 +447,7 @@ def _evaluated_before(file: Path) -> list[dict[str, str]]:
     """The winners that were measured on the test topics before; their number is reported with the verdict."""
     try:
         return list(read_checksummed(file)["asked"]) if file.is_file() else []
-    except Damaged as damage:
+    except files.Damaged as damage:
         raise ResultsError(
             f"{file.parent}: {damage}; it counts the evaluations on test topics: restore it, or move the folder away"
         ) from None
@@ -463,7 +463,7 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
         slack = round(max(0.0, tuned.spec.p95_ms - (tuned.preset.p95_ms or 0.0)), 3)
         for key in ("budget.p95_ms", "budget.rerank_p95_ms"):
             changes[key], written = slack, [*written, f"{key}={slack}"]
-    if tuned.measure not in (*base.measures, SILENCE):
+    if tuned.measure not in (*base.measures, measures.SILENCE):
         changes["measures"] = [*base.measures, tuned.measure]
         written.append(f"measures={json.dumps(changes['measures'])}")
     if tuned.measure != Policy.of(base.config).measure:

@@ -19,9 +19,9 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FixedTrial, FrozenTrial, TrialState
 
+from ragbench.base import progress
 from ragbench.base.errors import ResultsError
-from ragbench.base.progress import report
-from ragbench.experiment.execution import Workers
+from ragbench.experiment import execution
 from ragbench.extras.fit.tuning.objective import LatencyEstimate, TrainingValues, mean
 from ragbench.extras.fit.tuning.space import Space, Values
 
@@ -127,7 +127,7 @@ class Search:
     def ask(self) -> tuple[optuna.Trial, Values] | None:
         """The next trial and its values; None when the study has enough."""
         completed = len(_finished(self.study))
-        report(f"search over {self.spec.name}", completed, self.spec.trials)
+        progress.report(f"search over {self.spec.name}", completed, self.spec.trials)
         if completed >= self.spec.trials:
             return None
         with quiet():
@@ -150,7 +150,7 @@ class Search:
             self.study.tell(trial, outcome)
 
 
-def optimise(searches: Sequence[Search], values: TrainingValues, workers: Workers | None = None) -> None:
+def optimise(searches: Sequence[Search], values: TrainingValues, workers: execution.Workers | None = None) -> None:
     """Run trials until every study has enough: those of a study one after another, of several at once on `workers`.
 
     Which trials a study has does not depend on others, nor on where they are computed.

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, LiveError
 from ragbench.base.files import sha256, why_unreadable
 from ragbench.base.types import Section
@@ -176,14 +177,14 @@ def read_run_file(path: str) -> Mapping[str, _Hits]:
 def run_file_digest(path: str) -> str:
     """The digest of the file's bytes. Raises LiveError where there is none."""
     _state(path)
-    return sha256(Path(path).expanduser())
+    return files.sha256(Path(path).expanduser())
 
 
 def _state(path: str) -> tuple[int, int]:
     try:
         facts = Path(path).expanduser().stat()
     except OSError as error:
-        raise LiveError(f"the run file {path} cannot be read ({why_unreadable(error)})") from None
+        raise LiveError(f"the run file {path} cannot be read ({files.why_unreadable(error)})") from None
     return facts.st_mtime_ns, facts.st_size
 
 

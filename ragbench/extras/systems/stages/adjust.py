@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ragbench.base.options import Count, Factor, Share, Weight, option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.state import SystemProperty
-from ragbench.search.stages.stage import Stage, StateProperty, StateStage, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import Stage, StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -58,19 +58,19 @@ class BoostFolder(Stage):
         return min(self.max_factor, 1 + math.log2(count + 1) * math.sqrt(ratio))
 
     def _boosted(self, state: QueryState, index: Index, totals: Mapping[str, int]) -> QueryState:
-        ranking = current_ranking(state, self.source)
+        ranking = _current_ranking(state, self.source)
         folders = [_folder(index.chunks.docno(chunk)) for chunk in ranking.chunks.tolist()]
         counts = _counts(ranking, index)
         factors = [self.factor(counts[f], totals[f]) if f else 1.0 for f in folders]
-        return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factors))
+        return _with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factors))
 
     def explain(self, state: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`folder_boost` of a chunk that was boosted."""
         folder = _folder(index.chunks.docno(chunk))
         total = Counter(map(_folder, index.chunks.docnos))[folder]
-        count = _counts(current_ranking(state, self.source), index)[folder]
+        count = _counts(_current_ranking(state, self.source), index)[folder]
         factor = self.factor(count, total)
-        if not folder or factor == 1.0 or chunk not in current_ranking(state, self.source).chunks:
+        if not folder or factor == 1.0 or chunk not in _current_ranking(state, self.source).chunks:
             return {}
         return {
             "folder_boost": {
@@ -132,10 +132,10 @@ class BoostConnected(StateStage):
 
     def apply(self, state: QueryState, index: Index) -> QueryState:
         """Boost the ranking."""
-        ranking = current_ranking(state, self.source)
+        ranking = _current_ranking(state, self.source)
         factors = {document: self.factor(score) for document, score in self.connections(ranking, index).items()}
         factor_of_hit = [factors.get(document, 1.0) for document in index.chunks.document[ranking.chunks].tolist()]
-        return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factor_of_hit))
+        return _with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factor_of_hit))
 
     def connections(self, ranking: Ranking, index: Index) -> dict[int, float]:
         """The connection score of each of the first documents."""
@@ -154,7 +154,7 @@ class BoostConnected(StateStage):
 
     def explain(self, state: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`graph_boost` of a chunk that was boosted."""
-        ranking = current_ranking(state, self.source)
+        ranking = _current_ranking(state, self.source)
         score = self.connections(ranking, index).get(int(index.chunks.document[chunk]), 0.0)
         if chunk not in ranking.chunks:
             return {}
@@ -191,7 +191,7 @@ class NormaliseScores(StateStage):
 
     def apply(self, state: QueryState, index: Index) -> QueryState:
         """Normalise the ranking."""
-        return with_current_ranking(state, self.source, self.normalise(current_ranking(state, self.source)))
+        return _with_current_ranking(state, self.source, self.normalise(_current_ranking(state, self.source)))
 
     def normalise(self, ranking: Ranking) -> Ranking:
         """The same hits with scores between `low` and `high`."""
@@ -224,13 +224,13 @@ class KeepDiverse(StateStage):
 
     def apply(self, state: QueryState, index: Index) -> QueryState:
         """Shorten the ranking."""
-        ranking = current_ranking(state, self.source)
+        ranking = _current_ranking(state, self.source)
         documents = index.chunks.document[ranking.chunks]
         keep = np.zeros(len(ranking), dtype=np.bool_)
         if state.fused is not None and state.guaranteed:
             keep = np.isin(ranking.chunks, list(state.guaranteed))
         keep[~keep] = self.select(documents[~keep])
-        return with_current_ranking(state, self.source, ranking.keep(keep))
+        return _with_current_ranking(state, self.source, ranking.keep(keep))
 
     def select(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which hits stay, shape (n,), given the document of each, best first."""
@@ -251,3 +251,13 @@ class KeepDiverse(StateStage):
 
     def describe(self) -> str:
         return f"keep {self.top_k} of many documents"
+
+
+def _current_ranking(state: QueryState, source: str) -> Ranking:
+    """The fused ranking, or before fusion that of one source; empty when there is none."""
+    return state.rankings.get(source, Ranking.empty()) if state.fused is None else state.fused
+
+
+def _with_current_ranking(state: QueryState, source: str, ranking: Ranking) -> QueryState:
+    """The state with the ranking that `_current_ranking` reads replaced."""
+    return state.with_ranking(source, ranking) if state.fused is None else replace(state, fused=ranking)

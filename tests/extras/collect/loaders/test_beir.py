@@ -8,6 +8,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.documents import Form
 from ragbench.extras.collect.loaders.beir import load_beir, read_documents, read_queries
+from tests.naming import naming
 
 TEA = Path(__file__).parents[3] / "data" / "tea" / "beir"
 
@@ -71,14 +72,12 @@ def test_beir_skips_judgments_of_other_topics(tmp_path: Path) -> None:
     assert benchmark.warnings == (
         f"{tmp_path / 'qrels/train.tsv'} is excluded: none of its topics is in queries.jsonl",
     )
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("other")):
         load_beir(tmp_path, qrels=["train.tsv", "test.tsv"])
-    assert "other" in str(error.value)
     (tmp_path / "corpus.jsonl").unlink()
     (tmp_path / "qrels/test.tsv").unlink()
-    with pytest.raises(BenchmarkError) as error:  # refused before the documents are read
+    with pytest.raises(BenchmarkError, check=naming("other")):  # refused before the documents are read
         load_beir(tmp_path)
-    assert "other" in str(error.value)
 
 
 def test_beir_reads_packed_files(tmp_path: Path) -> None:
@@ -113,9 +112,8 @@ def test_beir_chooses_files_of_judgments(option: object, splits: dict[str, int])
 
 
 def test_beir_names_missing_file_and_others() -> None:
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("dev.tsv")):
         load_beir(TEA, qrels="dev.tsv")
-    assert "dev.tsv" in str(error.value)
 
 
 def test_beir_refuses_two_files_of_one_split(tmp_path: Path) -> None:
@@ -124,13 +122,11 @@ def test_beir_refuses_two_files_of_one_split(tmp_path: Path) -> None:
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(path.read_bytes())
     (tmp_path / "qrels/test.strict.tsv").write_bytes((TEA / "qrels/test.tsv").read_bytes())
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("split 'test'")):
         load_beir(tmp_path)
-    assert "split 'test'" in str(error.value)
     (tmp_path / "qrels/test.strict.tsv").rename(tmp_path / "qrels/strict.tsv")
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("q2")):
         load_beir(tmp_path)
-    assert "q2" in str(error.value)
     assert len(load_beir(tmp_path, qrels="strict.tsv").topics) == 2
 
 

@@ -153,21 +153,18 @@ def test_derive_limits_overlap_with_answer(tmp_path: Path) -> None:
 
     assert texts(1.0) == texts(0.75) == ["rusty lanterns flicker nightly", "wooden ladders creak loudly"]
     assert texts(0.5) == texts(0.25) == ["wooden ladders creak loudly"]
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("topics.overlap")):
         texts(0.2)
-    assert "topics.overlap" in str(error.value)
 
 
 def test_derive_refuses_impossible_options() -> None:
     for wrong in ({"limit": 0}, {"most_words": 1}, {"train": 1.0}, {"kinds": ()}):
         with pytest.raises(ConfigError, check=naming(*wrong)):
             DeriveSpec(**wrong)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("markdown")):
         load({"data": {"loader": "beir", "folder": "x"}, "topics": {"kind": "derived"}})
-    assert "markdown" in str(error.value)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("guessed")):
         load({"data": {"loader": "builtin"}, "topics": {"kind": "guessed"}})
-    assert "guessed" in str(error.value)
 
 
 def test_bundle_holds_unmasked_documents(settings_of, tmp_path: Path, write_vault) -> None:

@@ -8,6 +8,7 @@ import pytest
 from ragbench.base.errors import LiveError
 from ragbench.extras.remote.live import client
 from ragbench.extras.remote.live.client import HitReading, LiveHit, RateLimitedClient, RequestFailed, fill_in, secret
+from tests.naming import naming
 
 
 def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:
@@ -19,12 +20,10 @@ def test_hits_are_read_where_the_expressions_say() -> None:
     reading = HitReading(hits="hits.hits", document="_source.path", text="_source.parts", score="_score")
     answer = {"hits": {"hits": [{"_source": {"path": "a", "parts": ["x", "y", None]}, "_score": 2}, {"_score": True}]}}
     assert reading.read(answer, 1) == [LiveHit("a", "", "x y", 2.0)]
-    with pytest.raises(LiveError) as error:
+    with pytest.raises(LiveError, check=naming("hit 2")):
         reading.read(answer, 2)
-    assert "hit 2" in str(error.value)
-    with pytest.raises(LiveError) as error:
+    with pytest.raises(LiveError, check=naming("no list of hits")):
         reading.read({"hits": {}}, 1)
-    assert "no list of hits" in str(error.value)
 
 
 def test_get_request_has_the_query_in_its_address(server) -> None:
@@ -53,16 +52,13 @@ def test_client_retries_passing_failures_only(server, status: int, again: bool) 
 def test_slow_unreachable_and_odd_answers_are_named(server) -> None:
     server.answer = lambda path, parameters, body: b"<html>"
     ask = client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)
-    with pytest.raises(RequestFailed) as error:
+    with pytest.raises(RequestFailed, check=naming("JSON")):
         ask("x", 1)
-    assert "JSON" in str(error.value)
     server.answer = lambda path, parameters, body: time.sleep(1)
-    with pytest.raises(RequestFailed) as error:
+    with pytest.raises(RequestFailed, check=naming("within")):
         client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 0.1)("x", 1)
-    assert "within" in str(error.value)
-    with pytest.raises(RequestFailed) as error:
+    with pytest.raises(RequestFailed, check=naming("refused")):
         client.asking_http("GET", "http://127.0.0.1:9/{query}", None, {}, 5)("x", 1)
-    assert "refused" in str(error.value)
 
 
 PROGRAM = """
@@ -131,9 +127,8 @@ def test_retries_wait_longer_or_as_the_server_says(monkeypatch: pytest.MonkeyPat
         times.append(clock.now)
         raise RequestFailed("busy", after_s=next(waits))
 
-    with pytest.raises(LiveError) as error:
+    with pytest.raises(LiveError, check=naming("5 times: busy")):
         RateLimitedClient("the shop", fail, per_second=1000, retries=4)("keys", 1)
-    assert "5 times: busy" in str(error.value)
     assert times == pytest.approx([100, 100.2, 100.6, 105.6, 135.6])
 
 
@@ -141,18 +136,16 @@ def test_lasting_failures_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(*asked: object) -> None:
         raise RequestFailed("status 404", again=False)
 
-    with pytest.raises(LiveError) as error:
+    with pytest.raises(LiveError, check=naming("once")):
         RateLimitedClient("the shop", refuse, per_second=1, retries=9)("keys", 1)
-    assert "once" in str(error.value)
 
 
 def test_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "s3cret")
     assert secret("SHOP_TOKEN", "the shop") == "s3cret" and secret(None, "the shop") is None
     monkeypatch.delenv("SHOP_TOKEN")
-    with pytest.raises(LiveError) as error:
+    with pytest.raises(LiveError, check=naming("SHOP_TOKEN")):
         secret("SHOP_TOKEN", "the shop")
-    assert "SHOP_TOKEN" in str(error.value)
 
 
 def test_filter_fills_its_places() -> None:

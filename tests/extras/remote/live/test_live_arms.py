@@ -20,6 +20,7 @@ from ragbench.extras.remote.live.stages import LiveCommand, LiveHttp, LiveMcp
 from ragbench.report import html, tables
 from ragbench.results import measurements
 from ragbench.results.measurements import ARMS
+from tests.naming import naming
 
 HANDBOOK = Path(__file__).parents[3] / "data" / "phases"
 QUESTIONS = (
@@ -154,14 +155,12 @@ def test_mcp_server_at_an_address_is_an_arm(arm, mcp_address: str) -> None:
 def test_failing_arm_has_no_score_and_the_others_have(arm, server) -> None:
     server.failures = [(500, {})] * 100
     down = arm("down", "live=http", f"live.url='{server.url}/?q={{query}}'", "live.retries=1", *FAST)
-    with pytest.raises(ArmsFailed) as error:
+    with pytest.raises(ArmsFailed, check=naming("down")):
         measured(arm("ours", "latency.enabled=false"), down)
-    assert "down" in str(error.value)
     measured_arms = [path.parent.name for path in (down.results / "runs").glob("*/arms/*/per_query.parquet")]
     assert len(measured_arms) == 1 and measured_arms[0].startswith("ours")
-    with pytest.raises(LiveError) as error:
+    with pytest.raises(LiveError, check=naming("asked 2 times")):
         measured(down)
-    assert "asked 2 times" in str(error.value)
 
 
 @pytest.mark.slow
@@ -174,9 +173,8 @@ def test_rate_limit_is_no_part_of_the_time(arm, server) -> None:
 
 def test_live_search_refuses_masked_topics(arm, server) -> None:
     live = arm("today", "live=http", f"live.url='{server.url}/?q={{query}}'", "topics=derived")
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("masked")):
         measured(live)
-    assert "masked" in str(error.value)
 
 
 def test_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,9 +196,8 @@ def test_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_unusable_live_settings_are_one_sentence(make, reason: str) -> None:
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(ConfigError, check=naming(reason)):
         make()
-    assert reason in str(raised.value)
 
 
 def test_live_stage_answers_state_by_state(index, server) -> None:

@@ -29,6 +29,7 @@ from ragbench.extras.remote.live.objects import PythonRetriever
 from ragbench.results import measurements
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
+from tests.naming import naming
 
 Search = Callable[[str, int], list[tuple[str, float]]]
 
@@ -304,24 +305,19 @@ def test_results_as_arms_are_judged_as_their_function(
         assert results.values(arm).to_dict() == results.values("function").to_dict(), arm
     assert set(results.latency["arm"]) == {"function"}
     assert all(RECORDED in reason for reason in results.verdicts["reason"])
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("docno")):
         measured({"function": search, "frame": frame[["qid", "score"]]})
-    assert "docno" in str(error.value)
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("twice")):
         measured({"function": search, "twice": pd.concat([frame, frame])})
-    assert "twice" in str(error.value)
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, check=naming("number")):
         measured({"function": search, "nan": frame.assign(score=np.nan)})
-    assert "number" in str(error.value)
 
 
 def test_other_objects_are_refused_as_arms(measured) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("is a int")):
         measured({"a": 7})
-    assert "is a int" in str(error.value)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, check=naming("neither a file")):
         measured({"a": "baseline"})
-    assert "neither a file" in str(error.value)
 
 
 def test_object_is_timed_as_a_pipeline(measured, search: Search) -> None:
@@ -396,12 +392,10 @@ def test_parameters_of_a_decorated_retriever_can_be_varied(
         )
         assert {len(hits) for hits in ranked(results, "one").values()} == {1}
         assert ranked(results, "one") == ranked(results, "words") != ranked(results, "all")
-        with pytest.raises(ConfigError) as error:
+        with pytest.raises(ConfigError, check=naming("did you mean most")):
             counted.with_(mos=1)
-        assert "did you mean most" in str(error.value)
-        with pytest.raises(ConfigError) as error:
+        with pytest.raises(ConfigError, check=naming("least")):
             measured({"a": ["source=python:counted", "live.parameters.least=1"]})
-        assert "least" in str(error.value)
         around = [
             f"paths.results={tmp_path}",
             f"paths.index={workplace / 'index'}",
