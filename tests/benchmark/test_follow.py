@@ -96,6 +96,7 @@ def test_follow_a_redirect_where_the_text_leaves_a_doubt() -> None:
     copies = [page("v1/intro", LOGS), page("v2/intro", LOGS), page("topics", prose(70))]
     rules = (("/start", "/v2/intro", "_redirects"), ("/old", "/topics", "_redirects"))
     old = replace(earlier(page("start", LOGS), page("old", prose(9))), redirects=Redirects(rules))
+    assert LabelFollower(earlier(page("start", LOGS)), copies).follow("start").doubtful
     follower = LabelFollower(old, copies)
     sure, nearest = follower.follow("start"), follower.follow("old")
     assert (sure.targets, sure.doubtful, sure.reason) == (("v2/intro",), False, "redirect in _redirects")
@@ -110,19 +111,6 @@ def test_follow_names_by_the_redirects_of_the_site(tmp_path: Path) -> None:
     (tmp_path / "mkdocs.yml").write_text("plugins:\n- redirects:\n    redirect_maps:\n      keys.md: tokens.md\n")
     pages = read_vault(tmp_path / "docs").documents
     assert follow_names(["keys.md"], pages, tmp_path / "docs", [])["keys.md"].targets == ("tokens",)
-
-
-def test_follow_doubts_two_equal_copies() -> None:
-    copies = [page("v1/intro", LOGS), page("v2/intro", LOGS)]
-    assert LabelFollower(earlier(page("start", LOGS)), copies).follow("start").doubtful
-
-
-@pytest.mark.parametrize(
-    ("new", "doubtful"), [("de/guide/keys", False), ("en/guide/keys", True), ("guide/keys", False)]
-)
-def test_follow_doubts_a_page_in_the_folder_of_another_language(new: str, doubtful: bool) -> None:
-    followed = LabelFollower(earlier(page("de/keys", KEYS)), [page(new, KEYS)]).follow("de/keys")
-    assert (followed.targets, followed.doubtful) == ((new,), doubtful)
 
 
 def test_follow_sections_by_name_and_by_text() -> None:
@@ -306,7 +294,14 @@ def test_follow_doubts_a_page_that_other_pages_explain() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "doubtful"),
-    [("de/keys", "en/keys", True), ("ui/keys", "db/keys", False), ("docs/pt-BR/keys", "docs/zh_Hans/keys", True)],
+    [
+        ("de/keys", "en/keys", True),
+        ("de/keys", "en/guide/keys", True),
+        ("de/keys", "de/guide/keys", False),
+        ("de/keys", "guide/keys", False),
+        ("ui/keys", "db/keys", False),
+        ("docs/pt-BR/keys", "docs/zh_Hans/keys", True),
+    ],
 )
 def test_follow_doubts_a_move_to_another_language(old: str, new: str, doubtful: bool) -> None:
     followed = LabelFollower(earlier(page(old, KEYS)), [page(new, KEYS)]).follow(old)

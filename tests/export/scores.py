@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from ragbench.export import measured_arm
 from ragbench.export.file_format import Written
 from ragbench.extras.engines import opened
 from ragbench.extras.engines.search import Found
+from ragbench.extras.ship.deployment import verify
 from ragbench.workbench import Results
 
 
@@ -57,6 +59,21 @@ def assert_measured_hits(loaded: Written, address: str, recommended: Results, qu
         for text in questions:
             hits = bundle.search(text, 3)
             assert (hits[0].docno if hits else None) == first.get(topics[text])
+
+
+def assert_refreshes(address: str | Path, handbook_folder: Path, folder: Path) -> None:
+    """An engine takes in new and deleted notes once, and still passes its checks; `folder` is for the notes."""
+    notes = Path(shutil.copytree(handbook_folder / "notes", folder / "notes"))
+    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
+    (notes / "team.md").unlink()
+    with closing(opened.EngineRefresher(address, notes)) as refresher:
+        refreshed = refresher.refresh()
+        assert (refreshed.added, refreshed.changed, refreshed.deleted) == (("pelican",), (), ("team",))
+        assert refresher.refresh().anything is False
+    with ragbench.load(address) as bundle:
+        assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
+        assert bundle.document("team") is None
+    assert [check for check in verify(address) if check.outcome == "fails"] == []
 
 
 def assert_filters_restrict(address: str | Path) -> None:

@@ -209,11 +209,6 @@ def test_workbench_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, 
     assert "| mine |" in timed.to_markdown()
 
 
-def test_workbench_namespace_is_small() -> None:
-    assert len(dir(ragbench)) <= 16
-    assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
-
-
 @ragbench.stage(before="cut")
 def halve_drafts(query: str, hits: Any, factor: float = 0.5) -> list[float]:
     """Count drafts less."""

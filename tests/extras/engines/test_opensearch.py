@@ -26,6 +26,7 @@ from tests.export.scores import (
     assert_filters_restrict,
     assert_live_scores,
     assert_measured_hits,
+    assert_refreshes,
     by_chunk,
     scores_alike,
 )
@@ -82,21 +83,12 @@ def test_live_engine_scores_as_measured(loaded, server, recommended, workplace: 
 @pytest.mark.slow
 @WRITES
 def test_refresh_is_seen_by_open_connections(own: str, handbook_folder: Path, tmp_path: Path) -> None:
-    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
-    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
-    (notes / "team.md").unlink()
-    with closing(opened.connect(own)) as asking, closing(EngineRefresher(own, notes)) as refresher:
+    with closing(opened.connect(own)) as asking:
         before = asking.version()
-        refreshed = refresher.refresh()
-        assert (refreshed.added, refreshed.changed, refreshed.deleted) == (("pelican",), (), ("team",))
-        assert refresher.refresh().anything is False
+        assert_refreshes(own, handbook_folder, tmp_path)
         assert asking.version() != before  # what a service looks at
         vector = ragbench.load(own).index.encoder.encode_queries(["zyzzyva"])[0]
         assert asking.ask("zyzzyva", vector, None).chunk_ids[0].startswith("pelican#")
-    with ragbench.load(own) as bundle:
-        assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
-        assert bundle.document("team") is None
-    assert [check for check in verify(own) if check.outcome == "fails"] == []
 
 
 @pytest.mark.slow

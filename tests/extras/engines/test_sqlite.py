@@ -32,7 +32,7 @@ from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.ship.deployment import verify
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import folder_of
-from tests.export.scores import assert_filters_restrict, assert_live_scores
+from tests.export.scores import assert_filters_restrict, assert_live_scores, assert_measured_hits, assert_refreshes
 from tests.naming import naming
 
 pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
@@ -50,19 +50,10 @@ def file(written, tmp_path: Path) -> Path:
 
 
 def test_file_gives_the_measured_hits(written, recommended, questions) -> None:
-    """The engine's rankings, with the learned order on top, are those of the run."""
-    assert written.replay.loss == pytest.approx(0, abs=0.005)
-    measured = measured_arm.find(recommended.folder)
-    first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
-    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
-    with ragbench.load(written.out) as bundle:
-        for text in questions:
-            hits = bundle.search(text, 3)
-            assert (hits[0].docno if hits else None) == first.get(topics[text])
+    assert_measured_hits(written, written.out, recommended, questions)
 
 
-def test_export_says_what_the_learned_order_adds(written) -> None:
-    assert any("learned order, which ragbench serve" in sentence for sentence in written.missing)
+def test_engine_alone_has_no_learned_order(written) -> None:
     with EngineDeployment(written.out).open(order=False) as alone:
         assert [name for name, _ in alone.pipeline] == ["engine", "cut"]
         assert alone.search("nightly archive", 1)[0].docno == "archive-nightly"
@@ -102,21 +93,13 @@ def test_verify_fails_for_changed_content(file: Path) -> None:
 
 
 def test_refresh_takes_in_changed_notes(file: Path, handbook_folder: Path, tmp_path: Path) -> None:
-    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     before = digests(file)
-    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
-    (notes / "team.md").unlink()
-    with closing(EngineRefresher(file, notes)) as refresher:
-        refreshed = refresher.refresh()
-        assert (refreshed.added, refreshed.changed, refreshed.deleted) == (("pelican",), (), ("team",))
-        assert refresher.refresh().anything is False
+    assert_refreshes(file, handbook_folder, tmp_path)
     with ragbench.load(file) as bundle:
-        assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
-        assert bundle.document("team") is None
         assert bundle.serves.number == 1
     after = digests(file)
-    assert {name for name in before if after.get(name) == before[name]} >= set(before) - {"team"} - _linked(notes)
-    assert [check for check in verify(file) if check.outcome == "fails"] == []
+    kept = set(before) - {"team"} - _linked(tmp_path / "notes")
+    assert {name for name in before if after.get(name) == before[name]} >= kept
 
 
 def digests(file: Path) -> dict[str, str]:
