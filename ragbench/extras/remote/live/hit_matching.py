@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlsplit
 
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, LiveError
-from ragbench.base.files import sha256, why_unreadable
 from ragbench.base.types import Section
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.names import address, addresses, derived_addresses, site_anchors
