@@ -5,8 +5,7 @@ A criterion that honest code does not meet stays here as an expected failure wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import getitem
 from pathlib import Path
