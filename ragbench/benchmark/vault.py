@@ -64,8 +64,7 @@ def load_vault(
     corpus: Path,  # folder of markdown files
     # CSV, TSV, JSON or YAML: text; optional: qid, relevant (paths, separated by ;), split, type, need, group
     queries: Path | None = None,
-    qrels: Path
-    | None = None,  # folder that `ragbench judge` writes, or a file of judgments in BEIR or TREC format, or CSV
+    qrels: Path | None = None,  # folder that `ragbench judge` writes, or judgments in BEIR or TREC format or CSV
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,

@@ -62,13 +62,9 @@ def _mapping(path: str, hits: Sequence[Any], is_known: Callable[[str], bool]) ->
     listed = [dict([("@", hit)] if isinstance(hit, str) else _fields(hit, "")) for hit in hits]
     names = dict.fromkeys(name for hit in listed for name in hit)
     fields = {name: [hit[name] for hit in listed if name in hit] for name in names}
-    in_every_hit = {name: values for name, values in fields.items() if len(values) == len(hits)}
-    numbers = [name for name, values in in_every_hit.items() if all(map(_is_number, values))]
-    texts = {
-        name: texts
-        for name, values in fields.items()
-        if len(texts := [value for value in values if isinstance(value, str)]) == len(hits)
-    }
+    complete = {name: values for name, values in fields.items() if len(values) == len(hits)}
+    numbers = [name for name, values in complete.items() if all(map(_is_number, values))]
+    texts = {name: values for name, values in complete.items() if all(isinstance(value, str) for value in values)}
     document, prefix, named = _document(texts, is_known)
     others = [name for name in texts if name != document]
     keys = {
