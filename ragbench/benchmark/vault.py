@@ -34,10 +34,9 @@ from ragbench.corpus.file_warning import OnError, counted_by_kind
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
-TEXT_COLUMNS = ("text", "query", "question", "q")
 COLUMNS = {
     "qid": ("qid", "_id", "id", "query_id", "query-id"),
-    "text": TEXT_COLUMNS,
+    "text": ("text", "query", "question", "q"),
     "relevant": ("relevant", "docno", "docs", "documents", "expected_ids", "expected", "doc_id", "docid", "path"),
     "split": ("split",),
     "type": ("type", "kind"),
@@ -193,13 +192,12 @@ def _read_query_rows(
                 quotes += [(topic.qid, names.document(target) or target, quoted)] if grade > 0 else []
                 continue
             kind = _judge(names, topic.qid, target, grade, documents, sections, location)
-            kinds[kind] += 1
+            kinds[kind] += bool(kind)
             if not kind and grade > 0:
                 place = location.removeprefix(f"{path}:").strip()
                 missing.append((f"line {place}" if place.isdecimal() else place, topic.qid, target))
-    del kinds[""]
     if not topics:
-        raise BenchmarkError(f"{path} holds no queries")
+        raise BenchmarkError(f"{path} holds no queries: its first line names the columns, such as text and relevant")
     if continued:
         warnings.append(f"{path}: {continued} rows without a query add answers to the query above them")
     if missing:
