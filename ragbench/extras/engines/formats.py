@@ -29,10 +29,10 @@ class EngineFormat:
 
     def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
         """Load the arm's search into a file or a server."""
-        from ragbench.extras.engines import load
+        from ragbench.extras.engines import opened
 
         target = request.load or request.output_path(arm, self.ending)
-        name, sentences, priced = load.load_search(
+        name, sentences, priced = opened.load_search(
             arm,
             request.format,
             target,
