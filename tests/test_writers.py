@@ -24,7 +24,6 @@ WRITERS = {
     "extras/cluster/worker.py": DRAFT,
     "extras/collect/repair.py": DRAFT,
     "extras/engines/opened.py": TEMPORARY,
-    "extras/engines/load.py": TEMPORARY,
     "extras/fit/tuning/study.py": LINES,
     "extras/ship/bundle.py": DRAFT,
     "extras/ship/serving/search_log.py": LINES,
