@@ -25,8 +25,9 @@ it.
 
 The source documents describe three search systems: 000, 001 and 003 mcp-markdown-ragdocs, 002 the lexical search v3 of
 a plugin, 004 Librarian. A requirement is *done* if the presets of its source do what it says and the named tests show
-it; the file names the tests of each row. The others *differ*, with a reason. [Decisions](decisions.md) has the choices
-that no source document makes."""
+it; the file names the tests of each row. The others *differ*, with a reason. `python -m research.mutate` breaks the
+code behind each row, and a test of the row must then fail. [Decisions](decisions.md) has the choices that no source
+document makes."""
 
 AUDITED = {"000": 177, "001": 69, "002": 58, "003": 35, "004": 61, "the task": 25}
 """How many requirements an independent reader of each seed listed, numbered through in this order."""

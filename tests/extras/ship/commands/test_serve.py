@@ -127,14 +127,16 @@ def test_changed_note_is_found_while_refresh_watches(small_bundle: Path, tmp_pat
     refresh = [sys.executable, "-m", "ragbench", "refresh", str(bundle), "--corpus", str(notes), "--watch", "--quiet"]
     with serving(bundle) as (process, address), subprocess.Popen(refresh, stdout=subprocess.DEVNULL) as watching:
 
-        def first() -> str:
-            body = {"query": "zebra crossing", "top_n": 1}
+        def first(query: str) -> str:
+            body = {"query": query, "top_n": 1}
             return httpx.post(f"{address}/search", json=body).json()["hits"][0]["docno"]
 
-        assert first() != "zebra"
+        assert first("zebra crossing") != "zebra"
         (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
-        until(lambda: first() == "zebra")
-        assert httpx.get(f"{address}/health").json()["generation"] >= 1
+        until(lambda: first("zebra crossing") == "zebra")  # perhaps by the refresh at the start
+        (notes / "walrus.md").write_text("# Walrus\n\nA walrus moustache is long.\n", encoding="utf-8")
+        until(lambda: first("walrus moustache") == "walrus")
+        assert httpx.get(f"{address}/health").json()["generation"] >= 2
         watching.terminate()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
