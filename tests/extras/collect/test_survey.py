@@ -134,6 +134,7 @@ def test_init_names_unread_column(header: str, meant: str, init) -> None:
         ("foo,bar\na,b\n", "asked.csv:2: column 'text' is missing; the columns are foo, bar"),
         ("text\nwie heißt das\n".encode("latin-1"), "asked.csv:2 is not UTF-8 (byte 8; possibly another encoding)"),
         ("text\n", "asked.csv holds no queries"),
+        ("qid,text\n1,a\n1,b\n", "asked.csv:3 has query"),
     ],
 )
 def test_init_refuses_unusable_queries_before_writing(table, reason: str, init) -> None:
