@@ -173,7 +173,7 @@ def _read_query_rows(
             name: next((row[a] for a in aliases if row.get(a) not in (None, "", [])), None)
             for name, aliases in COLUMNS.items()
         }
-        grade_of_row = _grade_of(row, location)
+        grade_of_row = _grade_of(row, location) if cells["relevant"] else None
         if not topics and not any(alias in row for alias in COLUMNS["text"]):
             raise BenchmarkError(f"{location}: column 'text' is missing; the columns are {', '.join(map(str, row))}")
         if topics and cells["text"] is cells["qid"] is None:  # in a table with merged cells
