@@ -121,7 +121,7 @@ def _merged(before: str, after: str) -> str:
             earlier = list(columns.items())
             at = 1 + list(columns).index(new[place - 1]) if place else 0
             columns = dict([*earlier[:at], (name, new_rule[place]), *earlier[at:]])
-    keys = [name for name in ("arm", "commit", "command") if name in new]
+    keys = [name for name in ("arm", "commit", "command", "search") if name in new]
     table = {tuple(row[key] for key in keys): row for row in rows}
     for row in new_rows:
         key = tuple(row[name] for name in keys)
@@ -199,14 +199,18 @@ def with_presets(page: str, presets: Measurements) -> str:
     """A page with the table of presets between its marks `<!-- presets: baseline all -->`, `<!-- end of presets -->`.
 
     Values are of the test topics; verdicts against the first preset are adjusted for all presets that were measured.
+    Without times, the page keeps its verdicts, because they weigh latency.
     """
 
     def replace_mark(mark: re.Match[str]) -> str:
         names = mark[1].split()
         benchmark, n = presets.record["benchmark"], len(presets.values(names[0], PRIMARY, TEST))
         about = f"{benchmark['name']}: {benchmark['documents']} documents and {n} answerable test queries."
-        table = markdown(_preset_table(presets, names))
-        return f"<!-- presets: {mark[1]} -->\n\n{about}\n\n{table}\n\n<!-- end of presets -->"
+        table = _preset_table(presets, names)
+        written = markdown(table)
+        if not len(presets.latency) and "| verdict |" in mark[0]:
+            written = _merged(mark[0], markdown(table.drop(columns=["verdict", ARMS["p95"].title]))).strip()
+        return f"<!-- presets: {mark[1]} -->\n\n{about}\n\n{written}\n\n<!-- end of presets -->"
 
     return re.sub(_PRESETS, replace_mark, page, flags=re.S)
 

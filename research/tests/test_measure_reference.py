@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -97,6 +98,8 @@ def test_reference_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -
     assert "\n\nphases: 19 documents and 2 answerable test queries.\n\n| search |" in written
     assert written.count("inconclusive") == 1, "the first is compared with nothing"
     assert with_presets(written, results) == written, "a second time changes nothing"
+    timed = re.sub(r"\| inconclusive \|.*\|", "| reject | 230 |", written)
+    assert with_presets(timed, results) == timed, "a verdict that weighed latency stays where no time was measured"
 
 
 HEAD = "# Reference results\n\nGenerated, on the benchmark {topics}.\n\n"
