@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ragbench.base.types import Document
     from ragbench.benchmark.followed_labels import FollowedLabels
 
-
 Qrels = Mapping[str, Mapping[str, int]]
 """Grades (0-3, or those of the collection) by qid and by docno or section id; absent pairs are unjudged."""
 

@@ -13,7 +13,7 @@ from ragbench.base import registry
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, did_you_mean
 from ragbench.base.options import Count, Natural, Refused, Validated, check_field, option, shown
-from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.benchmark import Benchmark, resplit
 from ragbench.benchmark.followed_labels import without_doubtful
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
 from ragbench.corpus.file_warning import OnError
@@ -50,8 +50,6 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     if any(topic.masked for topic in loaded.topics):
         loaded = registry.required("hook", "without_sources", "the column masked of the topics")(loaded)
     if seed is not None and topics:
-        from ragbench.benchmark.benchmark import resplit
-
         loaded = resplit(loaded, seed)
     loaded = loaded.read_from({"data": dict(spec)})
     return without_doubtful(loaded) if topics else loaded

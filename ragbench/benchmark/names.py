@@ -182,7 +182,7 @@ class Names:
             path = path[len(site.path.rstrip("/")) :] if below else path
         key = address(path)
         if key in self._by_address or not key:
-            return None if url.query and not key else self._by_address.get(key)  # `/?p=7` is no home page
+            return None if url.query and not key else self._by_address.get(key)  # `/?p=7` is not a home page
         longer = {docno for known, docno in self._by_address.items() if known.endswith(f"/{key}")}
         if len(longer) == 1 and "/" in key:
             return longer.pop()

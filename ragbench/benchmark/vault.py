@@ -224,8 +224,8 @@ def _judge(names: Names, qid: str, target: str, grade: int, documents: _Pairs, s
 
 def _grade_of(row: Mapping[str, Any], location: str) -> int | None:
     """The grade of the answers in a row, None if it has no column for it, or words there."""
-    text = next((str(row[name]).strip() for name in GRADES if row.get(name) is not None), "none")
-    return None if any(map(str.isalpha, text)) else parse_grade(text, location)
+    cell = next((str(row[name]) for name in GRADES if row.get(name) is not None), None)
+    return None if cell is None or any(map(str.isalpha, cell)) else parse_grade(cell.strip(), location)
 
 
 def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]:

@@ -19,7 +19,7 @@ from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.cost import NET
 from ragbench.export import measured_arm
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.export.replay import MAX_LOSS
+from ragbench.export.replay import MAX_LOSS, Bench
 from ragbench.results import measurements
 from ragbench.results.measurements import Prediction
 from ragbench.results.store import arm_folder
@@ -116,7 +116,6 @@ class FileFormat:
     def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
         """Replay what the system will run, and write its file."""
         from ragbench.benchmark.lines import write_atomically
-        from ragbench.export.replay import Bench
 
         name, path = request.format, request.output_path(arm, self.ending)
         if path.is_dir():

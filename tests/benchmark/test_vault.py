@@ -119,7 +119,7 @@ TABLES = {
     "list of a page": 'text,relevant\none,"- index.md\n- tea/storing.md"\n',
     "grades": "query,docid,rating\none,index.md,1\none,tea/brewing.md,0\none,tea/storing.md,1\n",
     "no grade where no answer is": "text,docno,rating\none,index.md; tea/storing.md,1\none,,\n",
-    "label that is no grade": "text,docno,label\none,index.md; tea/storing.md,easy\n",
+    "label that is not a grade": "text,docno,label\none,index.md; tea/storing.md,easy\n",
     "separator of Excel": "sep=;\r\ntext;relevant\r\none;index.md\r\none;tea/storing.md\r\n",
     "lines of an old Mac": "text,relevant\rone,index.md\rone,tea/storing.md\r",
 }

@@ -30,7 +30,6 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
 from ragbench.extras.engines import content, opensearch, postgres
 from ragbench.extras.engines import plan as plans
-from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.opensearch import Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.postgres import PostgresEngine
@@ -134,7 +133,7 @@ def over(
     """A bundle over an engine that is open; `closing` is called when the bundle is closed."""
     state = partial(_state, engine)
     opened_as = state()
-    folder = temporary_folder("ragbench-engine")
+    folder = content.temporary_folder("ragbench-engine")
     try:
         unpack(engine, folder)
         record = bundle.read_record(folder)
@@ -214,7 +213,7 @@ class EngineRefresher:
 
     def __init__(self, location: str | Path, corpus: Path | None = None, *, threads: int | None = None) -> None:
         self._engine = connect(location, writable=True)
-        self._folder = temporary_folder("ragbench-engine")
+        self._folder = content.temporary_folder("ragbench-engine")
         self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._unpacked = self._engine.version()
         unpack(self._engine, self._folder)
@@ -319,7 +318,7 @@ def load_job(
         settings, note = _nearest_fusion(settings)
         missing.append(f"fuse: {format} lacks {plans.fusion_of(measured.settings)}; nearest that it has: {note}")
     plan = SearchPlan.of(settings, format)
-    temporary = temporary_folder("ragbench-export")
+    temporary = content.temporary_folder("ragbench-export")
     try:
         folder = bundle.write(
             measured,

@@ -122,7 +122,7 @@ def _place(source: Mapping[str, Any] | None) -> list[str]:
 
 def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Sequence[Document]) -> None:
     """Write the judgments that the pooled run had in a file into the folder, so that none is lost."""
-    from ragbench.benchmark import native, vault
+    from ragbench.benchmark import vault
     from ragbench.benchmark.judgments import check_grades
     from ragbench.benchmark.names import Names
 
@@ -161,8 +161,6 @@ def _folder(data: Mapping[str, Any]) -> Path:
 
 def _collection(settings: Settings, folder: Path) -> tuple[set[str], Sequence[Document]]:
     """The topics and documents that grades may be about. The judgments need not exist yet."""
-    from ragbench.benchmark import native
-
     if settings.data["loader"] == "vault":
         benchmark = settings.with_values({"data.qrels": None}).benchmark()
         return {topic.qid for topic in benchmark.topics}, benchmark.documents

@@ -44,10 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = documents(settings.data)
     with console.progress(arguments.quiet or arguments.json):
         topics = draft(benchmark.documents, model.complete, spec)
-    n_topics, n_documents = (
-        counted(len(topics.topics), "drafted topic"),
-        counted(len(benchmark.documents), "document"),
-    )
+    n_topics, n_documents = counted(len(topics.topics), "drafted topic"), counted(len(benchmark.documents), "document")
     write_and_print(topics.by_file(benchmark), f"{n_topics} from {n_documents}", arguments)
     if not arguments.json:
         print_next(settings, arguments.out)

@@ -75,10 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json({"file": path, "review": sheet, "threads": len(issue_threads), **topics.as_json})
         return 0
-    print_counts(
-        topics.topics,
-        f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}",
-    )
+    print_counts(topics.topics, f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}")
     for sentence in topics.sentences:
         print(sentence)
     print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")

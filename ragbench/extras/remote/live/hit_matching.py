@@ -41,6 +41,7 @@ class HitMatcher:
         """The documents and chunks of a table."""
         self._table = table
         self._prefix = prefix.strip("/").casefold()
+        self._sections: dict[int, Mapping[str, int]] = {}  # numbers by anchor on a site, of the documents asked for
 
     @property
     def docnos(self) -> Sequence[str]:
@@ -90,13 +91,18 @@ class HitMatcher:
     def _in_section(self, document: int, heading: str) -> int | None:
         """The first chunk of the section with this heading, or this anchor on a site."""
         first, stop = self._table.chunks_of(document)
-        anchors, headings = (self._table.document_value(column, document) for column in ("anchors", "headings"))
-        known = site_anchors(
-            Section(number, 1, (text,) if text else (), anchor, 0, 0)
-            for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True))
-        )
+        if document not in self._sections:
+            anchors, headings = (self._table.document_value(column, document) for column in ("anchors", "headings"))
+            sections = [
+                Section(number, 1, (text,) if text else (), anchor, 0, 0)
+                for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True))
+            ]
+            numbers = {section.anchor: section.number for section in reversed(sections)}
+            ours = site_anchors(sections)  # with an anchor of the text before the first heading, which may be missing
+            self._sections[document] = {name: numbers[anchor] for name, anchor in ours.items() if anchor in numbers}
+        known = self._sections[document]
         names = normalised(unquote(heading)), slug(heading.rpartition("/")[2])
-        number = next((list(anchors).index(known[name]) for name in names if name in known), None)
+        number = next((known[name] for name in names if name in known), None)
         return next((c for c in range(first, stop) if number in self._table.sections[c]), None)
 
     def _by_text(self, text: str) -> int | None:

@@ -136,3 +136,9 @@ def test_anchors_of_the_site_name_the_chunk(matcher_of) -> None:
     first = {name: matcher.chunk(LiveHit(f"/a.md#{name}")) for name in ("top", "limits", "limits-1", "limits_1")}
     assert first["top"] == 0 < first["limits"] < first["limits-1"] == first["limits_1"]
     assert matcher.chunk(LiveHit("/a.md#-gr%C3%B6%C3%9Fe")) > first["limits-1"]
+
+
+def test_section_without_visible_text_is_the_start_of_a_page_without_lead(matcher_of) -> None:
+    text = " ".join(f"word{n}" for n in range(400))
+    matcher = matcher_of(a=f"# Top\n\n{text}\n\n## Limits\n\n{text} again\n")
+    assert matcher.chunk(LiveHit("/a.md", section="\u200b")) == 0  # the text of links beside headings
