@@ -59,11 +59,11 @@ def measured(words: Sequence[str]) -> dict[str, float]:
     logging.getLogger("ragbench").addHandler(ready)
     logging.getLogger("ragbench").setLevel(logging.INFO)
     with store.writing(planned.results, "run", "arms", planned.digest, list(planned.arms), None) as folder:
-        run = Run(planned, folder, measurements.against_first)
+        progress = Run(planned, folder, measurements.against_first)
         start = time.time()
-        run.measure_quality(run)
+        run.measure_quality(progress)
         end = time.time()
-        run.judge(run)
+        run.judge(progress)
     own, workers = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     whole, arms = time.time() - began, end - (ready.at or start)
     return {
