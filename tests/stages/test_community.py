@@ -42,9 +42,5 @@ def test_community_without_links_boosts_nothing(state, index) -> None:
     assert scores(BoostCommunity(seeds=1), given, index) == pytest.approx({6: 0.03, 0: 0.02})
 
 
-def test_community_takes_no_hits(state, index) -> None:
-    assert scores(BoostCommunity(), state(fused=[]), index) == {}
-
-
 def test_community_default_is_that_of_the_seed() -> None:
     assert BoostCommunity().factor == 1.1

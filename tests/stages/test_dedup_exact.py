@@ -19,8 +19,3 @@ def test_drop_equal_texts_keeps_a_guaranteed_copy(state, handmade, page) -> None
     index = handmade([page("a", ("same", "same"))])
     given = replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed={1: "title-match"})
     assert DropEqualTexts()([given], index)[0].fused.chunks.tolist() == [0, 1]
-
-
-def test_drop_equal_texts_takes_no_hits(state, handmade, page) -> None:
-    (after,) = DropEqualTexts()([state(fused=[])], handmade([page("a")]))
-    assert len(after.fused) == 0

@@ -60,7 +60,3 @@ def test_drop_near_copies_keeps_texts_too_short_for_a_trigram(state, handmade, p
 def test_drop_near_copies_keeps_guaranteed_hits(state, index) -> None:
     given = replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed={1: "title-match"})
     assert chunks(DropNearCopies(), given, index) == [0, 1]
-
-
-def test_drop_near_copies_takes_no_hits(state, index) -> None:
-    assert chunks(DropNearCopies(), state(fused=[]), index) == []

@@ -52,8 +52,3 @@ def test_drop_paraphrases_keeps_guaranteed_hits(state, index) -> None:
     (after,) = DropParaphrases()([replace(state(fused=HITS), guaranteed={1: "title-match"})], index)
     assert after.fused.chunks.tolist() == [0, 1, 2]
     assert after.clusters_merged == 1
-
-
-def test_drop_paraphrases_takes_no_hits(state, index) -> None:
-    (after,) = DropParaphrases()([state(fused=[])], index)
-    assert (len(after.fused), after.clusters_merged) == (0, 0)

@@ -37,11 +37,6 @@ def test_retrieve_dense_finds_by_meaning(state, index) -> None:
     assert -1 <= ranking.scores[-1] <= ranking.scores[0] <= 1.0001
 
 
-def test_retrieve_dense_takes_no_states() -> None:
-    encoder = SimpleNamespace(dim=2)
-    assert RetrieveDense()([], SimpleNamespace(part={"encoder": encoder}.get)) == []
-
-
 def test_retrieve_dense_weighs_the_mean_of_a_document(state, handmade, page) -> None:
     """Worked by hand: query (1, 0); the mean of a is (0.6, 0.8) + (1, 0), that of b is its only chunk (0.8, 0.6)."""
     index = handmade([page("a", ("x", "y")), page("b")], [[0.6, 0.8], [1.0, 0.0], [0.8, 0.6]])

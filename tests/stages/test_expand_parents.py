@@ -27,8 +27,3 @@ def test_expand_to_parents_keeps_guarantees_of_children(state, handmade, page) -
     index = handmade([page("a", ("x", "y"), parents=(0, 1))])
     (after,) = ExpandToParents()([replace(state(fused=[(0, 0.9), (1, 0.8)]), guaranteed={1: "title-match"})], index)
     assert set(after.guaranteed) == {3}
-
-
-def test_expand_to_parents_takes_no_hits(state, handmade, page) -> None:
-    (after,) = ExpandToParents()([state(fused=[])], handmade([page("a", ("x",), parents=(0,))]))
-    assert len(after.fused) == 0

@@ -68,10 +68,6 @@ def test_expand_terms_takes_an_empty_vocabulary(state, tmp_path) -> None:
     assert ExpandTerms()([state("slow")], index) == [state("slow")]
 
 
-def test_expand_terms_takes_no_states(index) -> None:
-    assert ExpandTerms()([], index) == []
-
-
 def test_expand_terms_adds_authentication_to_auth(state, index_of_vault) -> None:
     (after,) = ExpandTerms()([state("auth")], index_of_vault)
     assert "authentication" in after.text_for("dense").split()

@@ -99,9 +99,5 @@ def test_follow_links_keeps_filters(state, handmade, page) -> None:
     assert neighbours(Every(), given, index) == {2: 1.0}
 
 
-def test_follow_links_takes_no_hits(state, chain) -> None:
-    assert neighbours(Every(), state(dense=[]), chain) == {}
-
-
 def test_follow_links_has_the_defaults_of_the_seed() -> None:
     assert (FollowLinks().factor, FollowLinks().hops) == (0.5, 1)

@@ -21,10 +21,6 @@ def test_retrieve_lexical_searches_the_text_for_its_source(state, index) -> None
     assert index.chunks.docno(after.rankings["lexical"].chunks[0]) == "reference/limits"
 
 
-def test_retrieve_lexical_takes_no_states(index) -> None:
-    assert RetrieveLexical()([], index) == []
-
-
 def test_retrieve_lexical_searches_weighted_fields(state, index) -> None:
     by_title, by_text = (RetrieveLexical(fields={name: 1.0}, depth=200) for name in ("title", "content"))
     title = index.chunks.titles[0]

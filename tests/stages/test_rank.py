@@ -86,11 +86,6 @@ def test_rank_reads_a_source_that_is_not_searched_as_empty(pages, state) -> None
         Rank(MODEL.replace("cover.title", "charm"))
 
 
-def test_rank_takes_no_hits(pages, state) -> None:
-    (after,) = Rank(MODEL)([state("rotate", fused=[])], pages)
-    assert len(after.fused) == 0
-
-
 def test_rank_features_worked_by_hand(pages, state) -> None:
     wanted = features.names(["lexical"])
     one = state("rotate a key", fused=[(2, 1.0), (3, 0.5), (0, 0.25)], lexical=[3, 2])

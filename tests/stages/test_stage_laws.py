@@ -25,7 +25,7 @@ import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.base.fingerprint import canonical, short_digest
-from ragbench.base.types import Query, QueryState
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.config import available, composition
 from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel
@@ -159,6 +159,16 @@ def test_stage_drops_no_guaranteed_hit(cases) -> None:
             (after,) = stage([dataclasses.replace(state, guaranteed=last_two)], index)
             assert len(after.guaranteed) >= 1  # two children may have one parent
             assert set(after.guaranteed) <= set(after.fused.chunks.tolist())
+
+
+@every_stage
+def test_stage_finds_nothing_among_no_hits(cases) -> None:
+    for stage, states, index in cases:
+        for state in states:
+            if state.fused is not None:
+                empty = dataclasses.replace(state, rankings={}, fused=Ranking.empty(), guaranteed={})
+                (after,) = stage([empty], index)
+                assert after.fused is not None and set(after.fused.chunks) <= set(after.guaranteed)
 
 
 @every_stage

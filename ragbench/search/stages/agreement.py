@@ -57,7 +57,7 @@ def scale_factor(state: QueryState, index: Index, lists: int, noise: Mapping[str
         return 1.0
     retrievers = [source for source in state.rankings if source not in FOLLOWERS]
     voted = [source for source in retrievers if len(state.rankings[source])]
-    top = float(max(state.unanimous, *fused(state).scores[:1].tolist()))
+    top = float(max([state.unanimous, *fused(state).scores[:1].tolist()]))
     words_first = sorted(voted, key=noise.__contains__)
     if len(voted) < len(retrievers) and not any(_is_outlier(state, index, source, noise) for source in words_first):
         return min(1.0, _FIRST_RANK / top)
