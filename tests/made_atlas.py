@@ -16,11 +16,7 @@ the guide on emptying a queue,queues.md
 
 
 def made(
-    effects: list[float],
-    learned: int = 0,
-    change: str = "p8",
-    questions: str = "derived",
-    base: str = "plain_hybrid",
+    effects: list[float], learned: int = 0, change: str = "p8", questions: str = "derived", base: str = "plain_hybrid"
 ) -> Atlas:
     """An atlas of one change on so many collections."""
     measured = {"base": base, "change": change, "topics": 50, "mean": 0.6, "error": 0.01, "better": 10, "worse": 5}

@@ -122,10 +122,7 @@ HEAD = "# @package _global_\n"
         (HEAD + "index: null\n", r"index\.chunking must name a class .* \(in conf/exp/mine\.yaml\)"),
         (HEAD + "p6:\n  depth: 5\n", r"p6\.depth cannot be set with p6=off: add p6=on \(in conf/exp/mine\.yaml\)"),
         (HEAD + "defaults:\n  - override /p6: on\n", r"write on and off in quotes"),
-        (
-            HEAD + "defaults:\n  - phase9\n",
-            r"exp cannot be 'phase9'; did you mean .* \(in conf/exp/mine\.yaml\)",
-        ),
+        (HEAD + "defaults:\n  - phase9\n", r"exp cannot be 'phase9'; did you mean .* \(in conf/exp/mine\.yaml\)"),
         (HEAD + "defaults:\n  - mine\n", r"conf/exp/mine\.yaml contains itself"),
         (HEAD + "defaults:\n  - [phase1]\n", r"conf/exp/mine\.yaml cannot be composed"),
         (HEAD + "defaults: phase1\n", r"conf/exp/mine\.yaml cannot be composed .*defaults must be a list"),

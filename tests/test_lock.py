@@ -275,11 +275,6 @@ def test_command_names_the_missing_extra(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_lock_run_from_notes_to_a_bundle_needs_nothing_else(workplace: Path) -> None:
-    assert (workplace / "bundle" / "bundle.json").is_file()
-
-
-@pytest.mark.slow
 def test_lock_server_needs_nothing_else_and_all_of_it(workplace: Path, tmp_path: Path) -> None:
     shutil.copytree(workplace / "bundle", tmp_path / "bundle")
     notes = shutil.copytree(workplace / "notes", tmp_path / "notes")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import doctest
-import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -44,18 +42,6 @@ QUICK = ("latency.enabled=false", "tracking.enabled=false", "split=all")
 def only_guides(query, hits, keep: bool = True, factor: float = 0.5):
     """Hits outside the guides count less, or are dropped."""
     return [hit.score if hit.path.startswith("guides/") else hit.score * factor if keep else None for hit in hits]
-
-
-ASKED: set[str] = set()
-
-
-@ragbench.stage(before="cut")
-def sleeps(query, hits):
-    """Takes 50 ms for a query that it does not know, and keeps it where ragbench cannot see."""
-    if query not in ASKED:
-        time.sleep(0.05)
-        ASKED.add(query)
-    return [hit.score for hit in hits]
 
 
 @ragbench.stage(before="cut")
@@ -129,30 +115,6 @@ def test_plugins_of_all_kinds_take_part_in_one_experiment(benchmark_small: Bench
     hits = results.top_hits
     assert set(hits.loc[hits["arm"] == "own", "chunk_id"].str.split("/").str[0]) == {"guides"}
     assert isinstance(only_guides(), FunctionStage)
-
-
-@pytest.mark.slow
-def test_run_times_a_plug_in_without_its_hidden_cache(
-    vault_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The pass that measures quality has filled the set with all queries; the sleep itself gives the figure."""
-    words = ("lamps", "tokens", "schedules", "sunset", "errors", "accounts", "certificates", "controllers", "dusk")
-    texts = [f"{first} {second}" for first, second in itertools.permutations(words, 2)]
-    (tmp_path / "queries.csv").write_text("text,relevant\n" + "".join(f"{text},guides/schedules\n" for text in texts))
-    around = ["dense=null", "split=all", "tracking.enabled=false", "budget.p95_ms=20", f"paths.results={tmp_path}"]
-    around += ["data=vault", f"data.corpus={vault_folder}", f"data.queries={tmp_path / 'queries.csv'}"]
-    timed = ["latency.queries=72", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false"]
-    assert cli.main(["run", "--json", "--arm", "plain=", "--arm", "hides=sleeps=on", *around, *timed]) == 0
-    results = json.loads(capsys.readouterr().out)
-    rows = {(row["arm"], row["stage"]): row for row in results["latency"]}
-    assert len(texts) == 72
-    assert rows["hides", "sleeps"]["p50"] >= 50
-    assert rows["hides", "total"]["p50"] >= 50
-    assert rows["hides", "sleeps"]["known_p50"] < rows["hides", "sleeps"]["new_p50"]
-    (verdict,) = results["verdicts"]
-    # Where others disturb the machine so much that this is not sure, it is open and says so; it is never within.
-    disturbed = verdict["cost"] == "open" and "for noise" in verdict["reason"]
-    assert disturbed or (verdict["cost"], verdict["verdict"]) == ("over", "reject")
 
 
 def test_stage_function_must_score_every_hit(index) -> None:

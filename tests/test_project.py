@@ -66,11 +66,7 @@ def test_project_arms_are_measured_unless_pipeline_is_typed(project_folder: Path
 
 def test_project_arm_is_a_preset(project_folder: Path) -> None:
     deep = composition.compose(["exp=deep", "p6.max_length=64"])
-    assert (deep.name, deep.config["p6"]["depth"], deep.config["p6"]["max_length"]) == (
-        "deep p6.max_length=64",
-        30,
-        64,
-    )
+    assert (deep.name, deep.config["p6"]["depth"], deep.config["p6"]["max_length"]) == ("deep p6.max_length=64", 30, 64)
     assert composition.compose(["exp=plain"]).config["p6"] == {}
     assert "name=deep" in deep.overrides and not any(override.endswith("exp=deep") for override in deep.overrides)
     # Its words are those of the file: what they would start or send is asked about, and what is typed is not.

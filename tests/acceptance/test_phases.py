@@ -46,18 +46,7 @@ ANSWERS = {
     "who gets woken up at night": "team",
 }
 # What follows fusion, as seeds 000 and 001 order it.
-ORDER = (
-    "calibration",
-    "p10",
-    "p8.content_hash",
-    "p12",
-    "p8.semantic",
-    "p11",
-    "p8.limit",
-    "p6",
-    "p13.expand",
-    "cut",
-)
+ORDER = ("calibration", "p10", "p8.content_hash", "p12", "p8.semantic", "p11", "p8.limit", "p6", "p13.expand", "cut")
 UNANSWERED = (
     "can quay play music",
     "which colour has the logo",
@@ -611,10 +600,7 @@ def test_phase_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
     ("overrides", "message"),
     [
         (["p1=on", "p1.threshold=7"], r"p1\.threshold must be between -1 and 1, got 7"),
-        (
-            ["p3=on", "p3.override=factul"],
-            r"p3\.override must be one of factual, .*, or null, got 'factul'",
-        ),
+        (["p3=on", "p3.override=factul"], r"p3\.override must be one of factual, .*, or null, got 'factul'"),
         (["p5=on", "p5.synsets=0"], r"p5\.synsets must be between 1 and 8, got 0"),
         (["p6=on", "p6.model=nothing"], r"no cross-encoder 'nothing' \(tried: .*ms-marco-MiniLM-L-12-v2"),
         (["p6=on", "p6.max_length=9999"], r"p6\.max_length must be between 8 and 512, got 9999"),

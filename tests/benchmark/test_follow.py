@@ -174,7 +174,7 @@ def test_follow_labels_through_the_history_of_git(moved: Path) -> None:
     assert labels.by_name["keys.md"].targets == ("guide/tokens",)
     assert labels.by_name["backup.md"].outcome == "merged"
     assert sorted(docno for grades in labels.document_qrels().values() for docno in grades) == [
-        *("guide/tokens", "handbook", "limits", "logs"),
+        *("guide/tokens", "handbook", "limits", "logs")
     ]
 
 

@@ -26,10 +26,7 @@ TEA = ROOT / "tests" / "data" / "tea"
         ({"loader": ["vault"]}, r"data.loader must be one of .*, got \['vault'\]"),
         ({"loader": "ir_datasets"}, "data.id is not set: add data.id=ID"),
         ({"loader": "beir", "foldr": "x"}, "data.foldr is not an option of data=beir; did you mean data.folder?"),
-        (
-            {"loader": "vault", "zzz": 1},
-            "data.zzz is not an option of data=vault; the options are data.corpus",
-        ),
+        ({"loader": "vault", "zzz": 1}, "data.zzz is not an option of data=vault; the options are data.corpus"),
         ({"loader": "vault", "corpus": 5}, "data.corpus must be a path, got 5"),
         (
             {"loader": "vault", "corpus": "x", "on_error": "maybe"},

@@ -71,10 +71,7 @@ def test_export_writes_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> N
     [
         (["RUN"], "has several arms"),
         (["RUN", "--arm", "best"], "has no arm 'best'"),
-        (
-            ["RUN", "--arm", "better", "--format", "yaml"],
-            "--format must be one of ragbench",
-        ),
+        (["RUN", "--arm", "better", "--format", "yaml"], "--format must be one of ragbench"),
         (["RUN", "RUN"], "name one run, got 2"),
         (["RUN", "run=x"], "run is unknown"),
         (["RUN", "--arm", "better", "--format", "ragdocs", "--out", "RUN"], "is a folder"),

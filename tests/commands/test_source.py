@@ -1,9 +1,5 @@
-"""`ragbench search --source` shows a page as it is indexed, on any terminal."""
+"""`ragbench search --source` shows a page as it is indexed."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -28,16 +24,3 @@ def test_source_marks_what_differs_from_the_file(notes: Path, capsys: pytest.Cap
 def test_source_of_an_unknown_page_is_refused(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "--source", "zebras.md", "data=vault", f"data.corpus={notes}"]) == 2
     assert "zebras.md" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--json"]])
-def test_output_survives_a_terminal_without_unicode(notes: Path, options: list[str]) -> None:
-    command = [sys.executable, "-m", "ragbench", "search", "--source", "🐘", "data=vault", f"data.corpus={notes}"]
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run([*command, *options], env=environment, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    if options:
-        assert json.loads(done.stdout)["title"] == "Elephants ✓"
-    else:
-        assert b"Elephants ?" in done.stdout

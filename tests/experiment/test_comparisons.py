@@ -75,9 +75,7 @@ def test_comparisons_names_folders_and_order_do_not_make_a_new_comparison(compar
 
 def test_comparisons_only_the_first_comparison_adopts(write_results, tmp_path: Path) -> None:
     folder = write_results(
-        tmp_path / "runs" / "run",
-        {"base": [0.2, 0.4] * 40, "good": [0.5, 0.6] * 40},
-        {"base": 20.0, "good": 21.0},
+        tmp_path / "runs" / "run", {"base": [0.2, 0.4] * 40, "good": [0.5, 0.6] * 40}, {"base": 20.0, "good": 21.0}
     )
     first = measurements.load(folder)
     later = replace(first, record={**first.record, "comparison": 2})

@@ -50,7 +50,7 @@ def test_arms_search_inside_the_filter_of_each_query(settings_of, tmp_path: Path
     found = [[name for name, _ in hits] for hits in results.run("ours").values()]
     assert sorted(found)[-2:] == [["v2/lamp"], ["v2/lamp"]] and len(found[0]) + len(found[1]) + len(found[2]) == 4
     assert {arm: results.values(arm, LEAKS).tolist() for arm in results.arms} == {
-        **{"ours": [0.0, 0.0], "sent": [0.0, 0.0], "unsent": [1.0, 1.0]},
+        **{"ours": [0.0, 0.0], "sent": [0.0, 0.0], "unsent": [1.0, 1.0]}
     }
     line = "leaks (hits among the first 10 outside the filter of 2 queries): ours 0, sent 0, unsent 2"
     assert " ".join(map(str.strip, screen.leak_lines(results))) == line

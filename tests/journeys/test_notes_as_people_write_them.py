@@ -8,7 +8,6 @@ import re
 import sqlite3
 import subprocess
 import sys
-import unicodedata
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -70,12 +69,6 @@ def hits(call: Call, query: str, *more: str) -> list[dict[str, Any]]:
     return found
 
 
-def check(call: Call, queries: str, *more: str) -> str:
-    """What `data check` prints of queries, in one line without the rules of its table."""
-    Path("queries.csv").write_text(queries, encoding="utf-8")
-    return re.sub(r"[\s│]+", " ", call("data", "check", *DATA, "data.queries=queries.csv", *more))
-
-
 def test_init_counts_pages_without_dependencies_and_build_output(write: Write, call: Call) -> None:
     page = "# Hives\n\nCopy of a page.\n"
     write({f"notes/{name}/hives.md": page for name in ("node_modules/bees", "vendor/bees", "dist", "old")})
@@ -86,66 +79,7 @@ def test_init_counts_pages_without_dependencies_and_build_output(write: Write, c
     assert [hit["path"] for hit in hits(call, "hives")] == ["farm/hives.md"]
 
 
-def test_search_shows_title_and_tags_of_front_matter_in_toml_and_json(write: Write, call: Call) -> None:
-    toml = '+++\ntitle = "Swarm season"\ntags = ["spring"]\ndraft = false\n+++\n\nBees leave the hive in May.\n'
-    write(
-        {
-            "notes/a/swarm.md": toml,
-            "notes/a/queen.md": '{\n  "title": "Queens",\n  "tags": ["insect"]\n}\n\nOne rules.\n',
-        }
-    )
-    swarm, queen = hits(call, "leave in May")[0], hits(call, "rules")[0]
-    assert (swarm["title"], swarm["metadata"]["tags"]) == ("Swarm season", ["spring"])
-    assert swarm["text"].strip() == "Bees leave the hive in May."
-    assert (queen["title"], queen["metadata"]["tags"], queen["text"].strip()) == ("Queens", ["insect"], "One rules.")
-
-
-def test_search_and_quotes_find_decomposed_letters(write: Write, call: Call) -> None:
-    write({"notes/b/läuse.md": unicodedata.normalize("NFD", "# Schädlinge\n\nLäuse hört man nicht im Gehäuse.\n")})
-    for query in ("Läuse", unicodedata.normalize("NFD", "Gehäuse")):
-        assert [hit["rank"] for hit in hits(call, query)] == [1]
-    output = check(call, 'text,relevant\nwas hört man,"läuse.md ""Läuse hört man nicht"""\n')
-    assert "quote again" not in output and "unknown" not in output and "0 errors" in output
-
-
-def test_search_finds_no_comments(write: Write, call: Call) -> None:
-    text = "# Smoke\n\n<!-- drones were stolen -->\n\nSmoke calms bees.\n\n<!--\n## Secret\n-->\n\n%% stolen %%\n"
-    write({"notes/c/smoke.md": text})
-    assert hits(call, "stolen secret drones") == []
-    assert hits(call, "smoke calms")[0]["text"].split() == ["#", "Smoke", "Smoke", "calms", "bees."]
-
-
-def test_answers_are_found_by_file_names_of_any_ending(write: Write, call: Call) -> None:
-    write({"notes/d/start.mdx": "# Start\n\nWear gloves.\n", "notes/d/Stop.MDX": "# Stop\n\nClose the lid.\n"})
-    output = check(call, "text,relevant\nwear gloves,start.mdx\nclose the lid,Stop.MDX\nmelt wax,wax.md\n")
-    assert "3 of 3 answers were found" in output and "0 errors" in output
-
-
-def test_answers_are_found_by_anchors_of_the_site(write: Write, call: Call) -> None:
-    page = "# Seasons\n\n## Warm {#summer-months}\n\nx\n\n### Limits\n\nTen.\n\n## Cold\n\ny\n\n### Limits\n\nThree.\n"
-    write({"notes/e/seasons.md": page})
-    rows = "how many in winter,e/seasons.md#limits-1\nwarm,e/seasons.md#summer-months\nhow many,e/seasons.md#limits\n"
-    assert "3 of 3 answers were found" in check(call, f"text,relevant\n{rows}")
-    vault = ragbench.load_benchmark("vault", corpus="notes", queries="queries.csv")
-    judged = [next(iter(vault.section_qrels[topic.qid])) for topic in vault.topics]
-    assert judged == [
-        "e/seasons#seasons/cold/limits",
-        "e/seasons#seasons/warm",
-        "e/seasons#seasons/warm/limits",
-    ]
-
-
-def test_answers_are_found_by_urls(write: Write, call: Call) -> None:
-    rows = "a,https://bees.example.org/farm/hives/\nb,/farm/honey/\nc,farm/wax.html\nd,https://bees.example.org/farm/hives/#frames\n"
-    assert "4 of 4 answers were found" in check(call, f"text,relevant\n{rows}")
-    vault = ragbench.load_benchmark("vault", corpus="notes", queries="queries.csv")
-    judged = sorted(docno for grades in vault.document_qrels.values() for docno in grades)
-    assert judged == ["farm/hives", "farm/hives", "farm/honey", "farm/wax"]
-
-
-def test_evaluate_keeps_pairs_of_distances_in_order_and_names_growing_scores(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_evaluate_keeps_pairs_of_distances_in_order_and_names_growing_scores(caplog: pytest.LogCaptureFixture) -> None:
     qrels = {"q1": {"hive": 1}, "q2": {"wax": 1}}
     distances = {"q1": {"hive": 0.1, "wax": 0.4, "honey": 0.9}, "q2": {"wax": 0.2, "hive": 0.3}}
     pairs = {qid: list(found.items()) for qid, found in distances.items()}
@@ -169,16 +103,6 @@ def test_parts_of_a_long_table_show_its_header(write: Write, call: Call) -> None
     build_chunks(Path("chunks"), documents, [HeaderChunker().chunk(document) for document in documents])
     embedded = PassageTemplate().passages(ChunkTable(Path("chunks")))
     assert all(header in passage for passage in embedded if "| colony-" in passage)
-
-
-def test_footnotes_of_one_word_are_no_links(write: Write, call: Call) -> None:
-    write({"notes/g/diary.md": "# Diary\n\nThe hive hums[^1] at noon[^2].\n\n[^1]: honey\n[^2]: never\n"})
-    call("init", "notes", "--yes")
-    vault = read_vault(Path("notes"))
-    assert {
-        document.docno: [link.target for link in document.links] for document in vault.documents if document.links
-    } == {"farm/hives": ["farm/honey"]}
-    assert vault.warnings == ()
 
 
 @pytest.mark.slow
@@ -206,16 +130,6 @@ def test_two_runs_at_once_are_both_recorded(write: Write) -> None:
     assert len(set(folders)) == 2
     with closing(sqlite3.connect("results/mlflow.db")) as tracked:
         assert tracked.execute("select status from runs").fetchall() == [("FINISHED",)] * 2
-
-
-def test_search_finds_pages_whose_headings_are_html(write: Write, call: Call) -> None:
-    page = '<h1 align="center">Bee bread</h1>\n\n<p align="center"><b>Food</b></p>\n\n<h2 id="pollen">Pollen</h2>\n'
-    write({"notes/i/bread.md": f"{page}\nIt is stored.\n\n<h2>Enzymes</h2>\n\nThey ferment it.\n"})
-    (hit, *_) = hits(call, "enzymes ferment")
-    assert hit["title"] == "Bee bread"
-    assert "## Pollen" in hit["text"] and "## Enzymes" in hit["text"] and "<" not in hit["text"]
-    rows = "what ferments,i/bread.md#enzymes\nwhere is it,i/bread.md#pollen\n"
-    assert "2 of 2 answers were found" in check(call, f"text,relevant\n{rows}")
 
 
 @pytest.mark.parametrize("query", ["if", "for", "not", "while"])
@@ -247,11 +161,6 @@ def test_drafts_drawings_and_images_are_left_out(write: Write, call: Call) -> No
 )
 def test_operators_and_invisible_signs_of_a_query_do_no_harm(write: Write, call: Call, query: str) -> None:
     assert hits(call, query)[0]["path"] == "farm/honey.md"
-
-
-def test_notes_in_japanese_are_found(write: Write, call: Call) -> None:
-    write({"notes/l/蜜.md": "# 養蜂\n\n蜜蜂は花から蜜を集める。\n", "notes/l/冬.md": "# 冬\n\n冬は巣箱を開けない。\n"})
-    assert hits(call, "巣箱を開ける")[0]["path"] == "l/冬.md"
 
 
 def test_evaluate_names_ids_that_pandas_made_fractions() -> None:

@@ -48,8 +48,7 @@ def open_page(chrome: Chrome, path: Path, scheme: str = "light", width: int = 12
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     chrome.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     )
     chrome.get(path.as_uri())
     # On a busy machine the driver may answer before the page's scripts are done; the summary is the last they write.

@@ -245,19 +245,6 @@ def test_screen_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -
     assert "passages" not in str(screen.evidence.effects(results)["reason"].iloc[0])
 
 
-def test_screen_no_word_of_a_wide_table_is_cut_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = {"change": "recommended", "documents": "+0.113 [+0.072, +0.159]", "passages": "+0.1", "p95": "+1400.0 ms"}
-    frame = pd.DataFrame([{**row, "quality": "better", "cost": "open", "verdict": "inconclusive"}])
-    out = io.StringIO()
-    monkeypatch.setattr(out, "isatty", lambda: True)
-    monkeypatch.setattr("sys.stdout", out)
-    monkeypatch.setenv("COLUMNS", "80")
-    console.print_table(frame, "Against baseline")
-    message = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
-    assert "…" not in message and max(map(len, message.splitlines())) <= 80
-    assert "inconclusive" in message and "recommended" in message
-
-
 def test_zero_values_of_all_queries_are_named(write_results, tmp_path: Path) -> None:
     nothing, something = [0.0] * 12, [0.0] * 11 + [0.5]
     results = measurements.load(write_results(tmp_path / "run", {"ours": something, "live": nothing}))

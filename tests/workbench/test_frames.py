@@ -110,11 +110,7 @@ def test_workbench_other_names_and_shapes_give_the_same_benchmark(frames: Any) -
 @pytest.mark.parametrize(
     "part, change, sentence",
     [
-        (
-            0,
-            lambda frame: frame.drop(columns="docno"),
-            "documents, row 1 has no column docno, only title, text",
-        ),
+        (0, lambda frame: frame.drop(columns="docno"), "documents, row 1 has no column docno, only title, text"),
         (0, lambda frame: frame.assign(text=3), "documents, row 1: the text of .* is 3: give a text"),
         (0, lambda frame: pd.concat([frame, frame]), r"documents, row \d+ repeats document id"),
         (0, lambda frame: 7, "documents is a int: give a DataFrame, a dict or a list of dicts"),

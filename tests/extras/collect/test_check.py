@@ -3,8 +3,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
-
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections
 from ragbench.corpus.reader import read_vault
@@ -153,15 +151,3 @@ def test_check_finds_copies_and_negative_grades(tmp_path: Path) -> None:
     vault = read_vault(tmp_path).documents
     reported = check(Benchmark("x", vault, (Topic("q", "t"),), {"q": {"a": 1, "b": -1}}), ENOUGH)
     assert codes(reported) == [("warning", "duplicate-document", "a"), ("note", "negative-grade", "q")]
-
-
-def test_check_orders_findings_by_severity() -> None:
-    reported = findings((Topic("q1", "x"), Topic("q2", "y", type="multi_document")), {"q2": SECTIONS["q2"]})
-    assert [f.severity for f in reported] == sorted(
-        (f.severity for f in reported), key=["error", "warning", "note"].index
-    )
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_check_takes_any_threshold(share: float) -> None:
-    assert isinstance(findings(limits=CheckLimits(near_duplicate=share)), list)

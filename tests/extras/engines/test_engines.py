@@ -119,10 +119,7 @@ def test_export_to_a_server_needs_an_address(finished, format: str, address: str
 
 @pytest.mark.parametrize(
     ("format", "address"),
-    [
-        ("postgres", "postgres://127.0.0.1:1/notes"),
-        ("opensearch", "opensearch://127.0.0.1:1/notes"),
-    ],
+    [("postgres", "postgres://127.0.0.1:1/notes"), ("opensearch", "opensearch://127.0.0.1:1/notes")],
 )
 def test_export_refuses_dead_servers_before_any_work(
     finished, monkeypatch: pytest.MonkeyPatch, format: str, address: str

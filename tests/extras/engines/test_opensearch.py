@@ -131,18 +131,6 @@ def test_load_with_a_loss_leaves_the_old_data(own: str, server, recommended) -> 
 
 @pytest.mark.slow
 @WRITES
-def test_load_deletes_what_an_earlier_one_could_not(own: str, server, recommended, monkeypatch) -> None:
-    before = server.aliases["own"]
-    with monkeypatch.context() as patched:
-        patched.setattr(Cluster, "discard", lambda cluster, index: None)
-        write(recommended.folder, format=server.system, load=own)
-    assert sorted(indices_of_loads(server, "own")) == sorted([before, server.aliases["own"]])
-    write(recommended.folder, format=server.system, load=own)
-    assert indices_of_loads(server, "own") == [server.aliases["own"]]
-
-
-@pytest.mark.slow
-@WRITES
 @pytest.mark.parametrize("moment", ["bulk", "swap"])
 def test_failed_refresh_leaves_the_old_data(
     own: str, server, handbook_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str

@@ -77,11 +77,7 @@ def sql(dsn: str, statement: str) -> list[tuple]:
 def kept(recommended, server: str) -> str:
     """A database with the search in the schema `own`, to be copied."""
     sql(server, "CREATE DATABASE kept")
-    write(
-        recommended.folder,
-        format="postgres",
-        load=f"{server.replace('/postgres?', '/kept?')}&schema=own",
-    )
+    write(recommended.folder, format="postgres", load=f"{server.replace('/postgres?', '/kept?')}&schema=own")
     return "kept"
 
 

@@ -95,11 +95,6 @@ def test_paths_and_secrets_of_the_machine_stay_out(bundle_of, workplace: Path, h
     assert config["data"]["corpus"] == str(handbook_folder / "notes")
 
 
-def test_record_has_the_caution(write, tmp_path: Path) -> None:
-    out = write(tmp_path / "forced", caution="It was forced.")
-    assert json.loads((out / bundle.RECORD).read_text())["cautions"] == ["It was forced."]
-
-
 def test_readme_has_every_caution_of_the_record(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def find(name: str) -> bundled.Bundled:
         return dataclasses.replace(bundled.find(name), backend="of a wheel that cannot be carried")

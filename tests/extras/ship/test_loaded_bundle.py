@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -97,13 +96,6 @@ def test_search_within_tokens_gives_cited_passages(docs: LoadedBundle) -> None:
         docs.search("x", max_tokens=0)
 
 
-def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
-    everything = docs.search("how do programs prove their identity", top_n=50)
-    before = docs.search("how do programs prove their identity", top_n=50, filters={"modified_before": "1990-01-01"})
-    assert everything
-    assert before == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -141,12 +133,6 @@ def test_stage_errors_stay_what_they_are(copied: Path, error: Exception) -> None
         loaded.pipeline = Pipeline((("broken", _Broken(error)),))
         with pytest.raises(type(error), match=str(error)):
             loaded.search("cache")
-
-
-def test_search_ends_at_the_deadline(docs: LoadedBundle) -> None:
-    with pytest.raises(TimeoutError):
-        docs.search("x", deadline=time.monotonic() - 1)
-    assert docs.search("cache", deadline=time.monotonic() + 600)
 
 
 def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]) -> None:

@@ -44,8 +44,7 @@ SLOW = ("lexical_v3", "librarian_rerank")
 
 
 @pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(QUESTIONS)],
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(QUESTIONS)]
 )
 def asked(request: pytest.FixtureRequest, bundle_of) -> Iterator[tuple[SearchService, LoadedBundle, str]]:
     service = SearchService(bundle_of(request.param))

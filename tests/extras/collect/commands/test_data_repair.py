@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -75,16 +74,6 @@ def test_repair_of_a_folder_of_judgments(place: Path) -> None:
     assert (place / "qrels.repaired" / "documents.qrels").read_text() == "q0 0 new-a 2\n"
     assert (place / "qrels.repaired" / "topics.jsonl").exists()
     assert (place / "qrels" / "documents.qrels").read_text() == "q0 0 a 2\nq0 0 old 1\n"
-
-
-def test_repair_of_a_golden_file(place: Path) -> None:
-    cases = [{"query": "x", "expected": ["a.md", "old.md"], "filter": {"version": "1"}}, {"query": "y", "url": "b.md"}]
-    (place / "golden.json").write_text(json.dumps(cases))
-    assert repair("--golden", "golden.json", "--write") == 0
-    assert json.loads((place / "golden.repaired.json").read_text()) == [
-        {"query": "x", "expected": ["new-a.md"], "filter": {"version": "1"}},
-        {"query": "y", "url": "new-b.md"},
-    ]
 
 
 @pytest.mark.parametrize(

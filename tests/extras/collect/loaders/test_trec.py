@@ -15,8 +15,7 @@ TREC = Path(__file__).parents[3] / "data" / "tea" / "trec"
 
 
 @pytest.mark.parametrize(
-    ("field", "text"),
-    [("title", "how hot for sencha"), ("desc", "The water temperature for green tea.")],
+    ("field", "text"), [("title", "how hot for sencha"), ("desc", "The water temperature for green tea.")]
 )
 def test_trec_reads_classic_topics(field: str, text: str, tmp_path: Path) -> None:
     only_first = tmp_path / "topics.txt"

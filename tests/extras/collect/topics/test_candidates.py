@@ -129,10 +129,7 @@ warnings are fine
         (
             "symptom",
             [
-                (
-                    "a permission denied error on start",
-                    "If you get a permission denied error on start, run as root.",
-                ),
+                ("a permission denied error on start", "If you get a permission denied error on start, run as root."),
                 ("When it fails, read the log", "When it fails, read the log."),
             ],
         ),

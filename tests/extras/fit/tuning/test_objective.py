@@ -9,14 +9,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Topic
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation.measures import MEASURES, document_run, evaluate
-from ragbench.extras.fit.tuning.objective import (
-    LatencyEstimate,
-    TrainingValues,
-    mean,
-    objective,
-    time_cost,
-    train_only,
-)
+from ragbench.extras.fit.tuning.objective import LatencyEstimate, TrainingValues, mean, objective, time_cost, train_only
 from ragbench.extras.fit.tuning.space import space
 from ragbench.search.engine.pipeline import start
 from tests.conftest import ONE_PARAMETER, compose

@@ -152,7 +152,7 @@ def test_filter_fills_its_places() -> None:
     template = {"q": "{query}", "filters": "{filter}", "v": "{filter.version}", "k": "{filter.kind}"}
     conditions = {"version": 3.2, "kind": ["a", "b"]}
     assert fill_in(template, "{depth}", 7, conditions) == {
-        **{"q": "{depth}", "filters": conditions, "v": "3.2", "k": "a,b"},
+        **{"q": "{depth}", "filters": conditions, "v": "3.2", "k": "a,b"}
     }
     assert fill_in(template, "x", 7) == {"q": "x", "v": "", "k": ""}
     assert fill_in("only {filter}", "x", 7, {"version": "é"}) == 'only {"version": "é"}'

@@ -102,9 +102,7 @@ def test_opensearch_answers_are_read(arm, server) -> None:
     server.answer = opensearch
     results_ = measured(arm("today", "live=opensearch", f"live.url={server.url}/docs/_search", *FAST))
     ranked = documents_by_query(results_, "today")
-    assert set(map(tuple, ranked.values())) == {
-        ("metrics", "?https://other.org/pages/unknown/", "authentication"),
-    }
+    assert set(map(tuple, ranked.values())) == {("metrics", "?https://other.org/pages/unknown/", "authentication")}
     reciprocal = results_.values("today", "RR")
     assert sorted(reciprocal) == pytest.approx([0, 0, 1 / 3, 1])  # a hit that could not be placed keeps its rank
     assert set(results_.values("today", UNPLACED)) == {0.1}
@@ -130,19 +128,6 @@ def test_meilisearch_answers_are_read_and_the_token_not_stored(
     html.write(results_)
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"t0p-s3cret" not in path.read_bytes(), path
-
-
-@pytest.mark.slow
-def test_program_and_mcp_server_are_arms(arm) -> None:
-    code = "import json,sys; print(json.dumps([{'path': 'metrics.md', 'q': sys.argv[1]}]))"
-    program = f"live.program=['{sys.executable}','-c',\"{code}\",'{{query}}']"
-    mcp = f"live.program=['{sys.executable}','{Path(__file__).parent / 'mcp_server.py'}']"
-    both = measured(
-        arm("script", "live=command", program, "latency.enabled=false", *FAST),
-        arm("agent", "live=mcp", mcp, "live.hits=notes", "live.document=file", "live.max_unmatched=1", *FAST),
-    )
-    assert set(map(tuple, documents_by_query(both, "script").values())) == {("metrics",)}
-    assert {names[0] for names in documents_by_query(both, "agent").values()} == {"?guides/schedules.md"}
 
 
 def test_mcp_server_at_an_address_is_an_arm(arm, mcp_address: str) -> None:

@@ -196,10 +196,7 @@ def test_texts_and_headings_place_a_hit_in_its_passage(measured, benchmark_small
 @pytest.mark.parametrize(
     "bad, sentence",
     [
-        (
-            lambda query, k: 1 / 0,
-            r"failed on query \S+ '.*': ZeroDivisionError: .* \(line \d+ of test_objects",
-        ),
+        (lambda query, k: 1 / 0, r"failed on query \S+ '.*': ZeroDivisionError: .* \(line \d+ of test_objects"),
         (lambda query, k: None, "returned None for query"),
         (lambda query, k: "keys", "returned 'keys' for query"),
         (lambda query, k: b"keys", "returned b'keys' for query"),
@@ -207,18 +204,12 @@ def test_texts_and_headings_place_a_hit_in_its_passage(measured, benchmark_small
         (lambda query, k: True, "returned True for query"),
         (lambda query, k: 0.5, "returned 0.5 for query"),
         (lambda query, k: object(), "returned <object object"),
-        (
-            lambda query, k: [("a", float("nan"))],
-            "returned the score nan for .*: a score must be a finite number",
-        ),
+        (lambda query, k: [("a", float("nan"))], "returned the score nan for .*: a score must be a finite number"),
         (lambda query, k: [("a", float("inf"))], "the score inf"),
         (lambda query, k: [("a", "high")], "returned the score 'high' for query .*: a score must be a number"),
         (lambda query, k: [("a", None)], "the score None"),
         (lambda query, k: [("a", True)], "the score True"),
-        (
-            lambda query, k: [(0.5, "a")],
-            r"returned the hit \(0.5, 'a'\) for .*: a tuple must be \(docno, score\)",
-        ),
+        (lambda query, k: [(0.5, "a")], r"returned the hit \(0.5, 'a'\) for .*: a tuple must be \(docno, score\)"),
         (lambda query, k: [("a", 1.0, "b")], "a tuple must be"),
         (lambda query, k: [None], "the hit None, which has neither a docno nor a text"),
         (lambda query, k: [{}], "the hit {}, which has neither"),
@@ -238,10 +229,7 @@ def test_texts_and_headings_place_a_hit_in_its_passage(measured, benchmark_small
         (lambda queries: None, "failed on 3 queries, the first of them query .*: TypeError: 'NoneType'"),
         (lambda queries: 1 / 0, "failed on 3 queries, the first of them query .*: ZeroDivisionError"),
         (Transformer(lambda query, k: 1 / 0), "failed on 3 queries, the first of them query .*ZeroDivisionError"),
-        (
-            SimpleNamespace(transform=lambda t: t, search=1),
-            "the transformer returns no column docno, only qid",
-        ),
+        (SimpleNamespace(transform=lambda t: t, search=1), "the transformer returns no column docno, only qid"),
         (SimpleNamespace(retrieve=1, invoke=lambda query: {}["a"]), "KeyError: 'a'"),
     ],
 )

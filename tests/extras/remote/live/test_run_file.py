@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ir_measures
 import pytest
 
 from ragbench.base import registry
@@ -148,14 +147,3 @@ def test_typed_query_is_in_no_run_file(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "a.trec").write_text("q Q0 d 1 2.0 x\n")
     assert cli.main(["search", "keys", f"source=trec:{tmp_path / 'a.trec'}"]) == 2
     assert "a run file answers only the topics in it" in capsys.readouterr().err
-
-
-def test_other_tools_read_runs_and_judgments(ours: Measurements) -> None:
-    qrels = list(ir_measures.read_trec_qrels(str(ours.folder / "documents.qrels")))
-    rows = list(ir_measures.read_trec_run(str(ours.arm_path("ours") / "run.trec")))
-    theirs = {row.query_id: row.value for row in ir_measures.iter_calc([ir_measures.nDCG @ 10], qrels, rows)}
-    values = ours.values("ours", "nDCG@10").to_dict()
-    assert {qid: theirs[qid] for qid in values} == pytest.approx(values)
-    sections = list(ir_measures.read_trec_qrels(str(ours.folder / "sections.qrels")))
-    assert {row.query_id for row in sections} >= {"t1", "t2"}
-    assert all("#" in row.doc_id for row in sections)

@@ -42,8 +42,7 @@ def test_token_file_is_refused_without_quoting_it(tmp_path: Path, content: bytes
 
 
 @pytest.mark.parametrize(
-    "header",
-    ["", "Bearer", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}a", f"Bearer {TOKEN[:-1]}", "Bearer \xff"],
+    "header", ["", "Bearer", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}a", f"Bearer {TOKEN[:-1]}", "Bearer \xff"]
 )
 def test_search_without_the_token_is_401(service, ask, header: str) -> None:
     response = ask(

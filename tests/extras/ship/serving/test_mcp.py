@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import re
 import threading
 import traceback
@@ -108,16 +107,6 @@ def test_hostile_arguments_get_a_sentence(service, tool: str, arguments: dict, r
             return await client.call_tool(tool, arguments)
 
     assert reason in asyncio.run(session()).content[0].text
-
-
-def test_search_as_json_answers_as_over_http(talk, post) -> None:
-    query, options = "how do programs prove their identity", {"top_n": 3, "filters": {"min_bytes": 10}}
-    arguments = {"query": query, "options": options | {"format": "json"}}
-    result = talk(lambda client: client.call_tool("search", arguments))
-    assert not result.is_error
-    assert result.structured_content["hits"] == post({"query": query, **options}).json()["hits"]
-    SearchAnswer.model_validate_json(result.content[0].text)
-    assert json.loads(result.content[0].text) == result.structured_content
 
 
 def test_search_as_xml_answers_as_over_http(talk, post) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.serving import service as serving
-from ragbench.extras.ship.serving.messages import MessageLimits, SearchRequest
+from ragbench.extras.ship.serving.messages import SearchRequest
 from ragbench.extras.ship.serving.service import WAITING, SearchService
 from ragbench.search.engine.pipeline import Pipeline
 from tests.naming import naming
@@ -50,15 +50,6 @@ def held(monkeypatch: pytest.MonkeyPatch, gate):
         return begun
 
     return hold
-
-
-def test_32_clients_at_once_get_the_same_answer(service, ask) -> None:
-    async def talk(client):
-        return await asyncio.gather(*(client.post("/search", json=QUERY) for _ in range(32)))
-
-    responses = ask(service, talk)
-    assert {response.status_code for response in responses} == {200}
-    assert len({str(response.json()["hits"]) for response in responses}) == 1
 
 
 def test_searches_run_one_at_a_time_in_their_order(make_service, ask, monkeypatch) -> None:
@@ -190,11 +181,6 @@ def test_error_outside_a_search_stays_in_the_log(make_service, ask, monkeypatch,
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_folder_without_a_bundle_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="is not a bundle"):
-        SearchService(tmp_path)
-
-
 def test_searches_without_a_mode_take_that_of_the_service(small_bundle, ask) -> None:
     service = SearchService(small_bundle, mode="keyword")
     bodies = ({"query": "counters"}, {"query": "counters", "mode": "hybrid"})
@@ -209,14 +195,6 @@ def test_searches_without_a_mode_take_that_of_the_service(small_bundle, ask) -> 
 def test_unknown_mode_of_the_service_is_refused(small_bundle) -> None:
     with pytest.raises(ConfigError, check=naming("mode", "fast")):
         SearchService(small_bundle, mode="fast")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("max_top", 0), ("max_body", 0), ("time_limit", -1.0), ("time_limit", float("inf"))]
-)
-def test_limits_are_above_0_and_finite(name: str, value: float) -> None:
-    with pytest.raises(ConfigError, check=naming(name)):
-        MessageLimits(**{name: value})
 
 
 @pytest.fixture
