@@ -150,7 +150,7 @@ def _varied(space: Mapping[str, Any], key: str = "") -> Iterator[str]:
         ends = f"{space.get('low')}..{space.get('high')}"
         step = f"/{space['step']}" if "step" in space else ""
         values = f"[{','.join(map(str, space['choices']))}]" if "choices" in space else ends + step
-        words = [word for word in ("log", "costly") if space.get(word)]
+        words = ["log"] * bool(space.get("log"))
         words += [f"{word} {space[word]}" for word in ("when", "unless") if word in space]
         yield f"`{key}={values}`" + (f" ({', '.join(words)})" if words else "")
     else:

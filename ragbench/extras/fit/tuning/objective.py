@@ -1,4 +1,4 @@
-"""What a hyperparameter search can see: the training topics, the values of a configuration on them, and its cost.
+"""What a hyperparameter search can see: the training topics, and the values of a configuration on them.
 
 The search gets a benchmark without test topics and their judgments (`train_only`), and refuses any other.
 """
@@ -6,7 +6,7 @@ The search gets a benchmark without test topics and their judgments (`train_only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation import latency, measures, passages
-from ragbench.evaluation.intervals import summary
-from ragbench.evaluation.latency import LatencySpec
-from ragbench.extras.fit.tuning.space import START, Space, TuneParameter, Value, Values
+from ragbench.extras.fit.tuning.space import START, Space, Value, Values
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Outcome, Session
 
@@ -141,71 +139,9 @@ def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> flo
     return round(float(np.mean(chosen)), 9) if chosen else 0.0
 
 
-@dataclass(frozen=True)
-class LatencyEstimate:
-    """A quick estimate of a configuration's p95 in milliseconds: the preset's, plus what each costly parameter adds.
-
-    Each costly parameter is timed once, alone: `points` has its (value, p95) pairs by key, and numbers between them are
-    interpolated. The estimate ignores effects of parameters on each other and the time that a threshold saves later
-    stages; therefore the candidates are timed in the end.
-    """
-
-    preset_ms: float
-    configured: Mapping[str, Value] = field(default_factory=dict)
-    points: Mapping[str, Sequence[tuple[Value, float]]] = field(default_factory=dict)
-
-    def __call__(self, values: Values) -> float:
-        """Milliseconds, at least 0."""
-        added = [
-            self._at(key, values.get(key, self.configured[key])) - self._at(key, self.configured[key])
-            for key in self.points
-        ]
-        return round(max(0.0, self.preset_ms + sum(added)), 3)
-
-    def _at(self, key: str, value: Value) -> float:
-        times = dict(self.points[key])
-        if value in times:
-            return times[value]
-        numbers = sorted((float(v), ms) for v, ms in times.items())
-        return float(np.interp(float(value), [v for v, _ in numbers], [ms for _, ms in numbers]))
-
-
-def time_cost(values: TrainingValues, preset: Values) -> LatencyEstimate:
-    """Time the preset, and the preset with each costly parameter at its ends (or at every choice), side by side."""
-    costly = [p for p in values.space.parameters if p.costly and p.key in preset]
-    marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
-    variants = {f"{key}={mark}": {**preset, key: mark} for key, marks in marks.items() for mark in marks[1:]}
-    timed = time_p95(values, {"preset": preset, **variants}, rounds=1)
-    preset_ms = timed["preset"]["p95"]
-    points = {
-        key: [(marks[0], preset_ms), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in marks[1:])]
-        for key, marks in marks.items()
-    }
-    return LatencyEstimate(preset_ms, {p.key: preset[p.key] for p in costly}, points)
-
-
-def _extremes(parameter: TuneParameter) -> tuple[Value, ...]:
-    """The least and greatest value of a numeric parameter, between which times are interpolated; else all choices."""
-    numbers = [end for end in parameter.ends if isinstance(end, int | float) and not isinstance(end, bool)]
-    return (min(numbers), max(numbers)) if len(numbers) == len(parameter.ends) else parameter.ends
-
-
-def time_p95(
-    values: TrainingValues, variants: Mapping[str, Values], rounds: int | None = None
-) -> dict[str, Mapping[str, float]]:
-    """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
-    spec = values.space.base.latency
-    if rounds is not None:
-        spec = replace(spec, rounds=rounds)
-    return {name: summary(timing.samples()) for name, timing in _time(values, variants, spec).items()}
-
-
 def time_samples(values: TrainingValues, variants: Mapping[str, Values]) -> dict[str, pd.DataFrame]:
     """The samples of every variant as tables, timed in turns over the training queries."""
-    return {name: timing.frame() for name, timing in _time(values, variants, values.space.base.latency).items()}
-
-
-def _time(values: TrainingValues, variants: Mapping[str, Values], spec: LatencySpec) -> dict[str, latency.Timing]:
     arms = [values.arm(variant, name) for name, variant in variants.items()]
     queries = [topic.query() for topic in values.benchmark.topics]
-    return latency.measure(arms, queries, spec, again=False)
+    timings = latency.measure(arms, queries, values.space.base.latency, again=False)
+    return {name: timing.frame() for name, timing in timings.items()}

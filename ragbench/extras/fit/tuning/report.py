@@ -1,8 +1,8 @@
 """The report of a search: its warnings, tables and files.
 
-trials.csv      every trial of every search: objective, estimated p95, values
+trials.csv      every trial of every search: objective, values
 folds.csv       the choice of every fold, and its value inside and outside the fold
-parameters.csv  preset, winner, choices of the folds, importance
+parameters.csv  preset, winner, choices of the folds
 overrides.txt   the winner as overrides
 report.md
 report.json     all of it, sealed, with digests of the other files
@@ -10,7 +10,7 @@ report.json     all of it, sealed, with digests of the other files
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,6 @@ from ragbench.extras.fit.tuning.space import overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
 from ragbench.extras.fit.tuning.tracking import RECORD
 from ragbench.workbench.results import Results
-
-FILES = ("trials.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", RECORD)
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,6 @@ class Tuning:
         """Sentences to know before the winner is used."""
         tuned = self.tuned
         warned = []
-        limit, winner = tuned.spec.p95_ms, tuned.winner
-        if limit is not None and (winner.p95_ms or 0.0) > limit:
-            warned.append(
-                f"no candidate stays within {limit:g} ms: the fastest of the best has a p95 of {winner.p95_ms:.1f} ms"
-            )
         if tuned.folds:
             gain = tuned.held_out_gain()
             if not tuned.unchanged and gain.ci_low <= 0:
@@ -122,7 +115,7 @@ class Tuning:
 
     @property
     def parameters(self) -> pd.DataFrame:
-        """A row per parameter: preset, winner, choices of the folds, importance."""
+        """A row per parameter: preset, winner, choices of the folds."""
         tuned = self.tuned
         rows = []
         for parameter in tuned.rules.space.parameters:
@@ -133,7 +126,6 @@ class Tuning:
                     "preset": _text(value_of(tuned.base, parameter.key)),
                     "winner": _text(tuned.winner.values.get(parameter.key)),
                     "folds": " ".join(_text(values.get(parameter.key)) or "-" for values in chosen),
-                    "importance": tuned.importances.get(parameter.key, 0.0),
                 }
             )
         return pd.DataFrame(rows)
@@ -162,13 +154,7 @@ class Tuning:
         """Every trial of every search."""
         tuned = self.tuned
         frames = [
-            {
-                "search": name,
-                **self._row(trial),
-                "guessed_p95_ms": trial.p95_ms,
-                "seconds": trial.seconds,
-                **trial.values,
-            }
+            {"search": name, **self._row(trial), **trial.values}
             for name, trials_of_search in tuned.trials.items()
             for trial in trials_of_search
         ]
@@ -219,8 +205,8 @@ class Tuning:
             "objective": self._name,
             "topics": tuned.topics,
             "trials": {name: len(trials) for name, trials in tuned.trials.items()},
-            "preset": self._plain(tuned.preset),
-            "winner": {**self._plain(tuned.winner), "values": dict(tuned.winner.values)},
+            "preset": self._row(tuned.preset),
+            "winner": {**self._row(tuned.winner), "values": dict(tuned.winner.values)},
             "overrides": overrides(tuned.changes),
             "nested": folded,
             "parameters": self.parameters.astype(object).to_dict(orient="records"),
@@ -235,10 +221,6 @@ class Tuning:
 
     def _row(self, trial: Trial) -> dict[str, Any]:
         return {"trial": trial.number, self._name: trial.objective}
-
-    def _plain(self, trial: Trial) -> Mapping[str, Any]:
-        times = self.tuned.timed.get(trial.number)
-        return self._row(trial) | ({"p95_ms": times["p95"]} if times else {})
 
 
 def write(tuning: Tuning) -> None:

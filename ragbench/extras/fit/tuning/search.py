@@ -1,6 +1,6 @@
 """Tuning: hyperparameter search on the training topics, and estimate how much of the gain is luck of the search.
 
-    <results>/tune/<name>-<digest>/journal.log, cost.json, timed.json, test.json   what the next call continues
+    <results>/tune/<name>-<digest>/journal.log, test.json   what the next call continues
                                    and the files of `ragbench.extras.fit.tuning.report`
 
 Nested cross-validation: in addition to the search over all training topics there is one search for every outer fold. It
@@ -11,9 +11,7 @@ verdict uses the value that every topic had while it was held out.
 
 The winner is compared with the preset and with a plain hybrid: beating a weak preset does not justify a change.
 `test.json` lists the winners that were evaluated on the test topics. A winner is evaluated once; after more trials
-there may be another winner. The number of evaluations is reported.
-
-Latency is estimated in trials (`LatencyEstimate`) and timed for the candidates at the end.
+there may be another winner. The number of evaluations is reported. Latency is measured with the verdict.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +43,7 @@ from ragbench.evidence.verdict import Verdict
 from ragbench.experiment import execution
 from ragbench.experiment.run import run
 from ragbench.extras.fit.tuning import study
-from ragbench.extras.fit.tuning.objective import (
-    LatencyEstimate,
-    TrainingValues,
-    mean,
-    objective,
-    time_cost,
-    time_p95,
-    time_samples,
-)
+from ragbench.extras.fit.tuning.objective import TrainingValues, mean, objective, time_samples
 from ragbench.extras.fit.tuning.space import TuneSpec, Value, Values, overrides, space, spec_of
 from ragbench.extras.fit.tuning.study import Rules, StudySpec, Trial
 from ragbench.results import measurements, store
@@ -102,9 +92,7 @@ class Tuned:
     preset: Trial
     winner: Trial
     trials: Mapping[str, Sequence[Trial]]
-    timed: Mapping[int, Mapping[str, float]]
     folds: Sequence[Fold]
-    importances: Mapping[str, float]
     held_out_topics: bool = True
     repeats: int = 1
     samples: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -174,7 +162,7 @@ def tune(
     Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed next to the preset.
     """
     spec = spec_of(base)
-    repeats = spec.repeats or (1 if held_out_topics else _REPEATS)
+    repeats = 1 if held_out_topics else _REPEATS
     if not held_out_topics and not spec.folds:
         raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: remove it")
     values = TrainingValues(rules.space, train, ArmBuilder.of(base, train), rules.measure)
@@ -182,33 +170,29 @@ def tune(
     preset = rules.space.configured()
     if not values(preset):
         raise BenchmarkError(f"no training topic has a value for {rules.measure}: name another with tune.objective")
-    if spec.p95_ms is not None:
-        file = folder / "cost.json"  # timed once for a search
-        cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))
-        rules = replace(rules, cost=LatencyEstimate(**cost))
     test_folds = [fold for repeat in range(repeats) for fold in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     searches = _searches(train, spec, test_folds)
     studies = _search_all(rules, searches, values, folder)
     trials = {name: study.trials_of(opened, rules.space) for name, opened in studies.items()}
-    chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates)
+    everything = _with_preset(trials[ALL], values, preset, None)
+    original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
+    winner = study.best(everything)
     folds = [
-        _fold(n, search, test, trials[search.name], rules, values, preset)
+        _fold(n, search, test, trials[search.name], values, preset)
         for n, (search, test) in enumerate(zip(searches[1:], test_folds, strict=True), start=1)
     ]
-    compared = {PRESET: preset, TUNED: chosen.winner.values}
-    timing = not held_out_topics and base.latency.enabled and chosen.winner.number != chosen.original.number
+    compared = {PRESET: preset, TUNED: winner.values}
+    timing = not held_out_topics and base.latency.enabled and winner.number != original.number
     return Tuned(
         folder,
         base,
         spec,
         rules,
         len(train.topics),
-        chosen.original,
-        chosen.winner,
+        original,
+        winner,
         trials,
-        chosen.timed,
         folds,
-        study.importances(studies[ALL]),
         held_out_topics,
         repeats,
         time_samples(values, compared) if timing else {},
@@ -222,55 +206,19 @@ def rules_of(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Ru
     """
     spec = spec_of(base)
     measure = objective(spec.objective, base.measures)
-    return Rules(space(base, compose), measure, spec.seed, spec.p95_ms)
+    return Rules(space(base, compose), measure, spec.seed)
 
 
 def _searches(train: Benchmark, spec: TuneSpec, test_folds: Sequence[frozenset[str]]) -> list[StudySpec]:
     """One search over all training topics, and one for every fold over the topics outside it."""
     everyone = frozenset(topic.qid for topic in train.topics)
-    trials = spec.fold_trials or spec.trials
-    of_folds = [StudySpec(f"fold {n}", everyone - test, trials) for n, test in enumerate(test_folds, start=1)]
+    of_folds = [StudySpec(f"fold {n}", everyone - test, spec.trials) for n, test in enumerate(test_folds, start=1)]
     return [StudySpec(ALL, None, spec.trials), *of_folds]
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The trial of the configured values, the best trial, and percentiles by trial number."""
-
-    original: Trial
-    winner: Trial
-    timed: Mapping[int, Mapping[str, float]]
-
-
-def _choose(
-    trials: Sequence[Trial],
-    rules: Rules,
-    values: TrainingValues,
-    preset: Values,
-    folder: Path,
-    limit: int,
-) -> _Choice:
-    """The best of the `limit` best trials and the preset, by timed latency where latency counts."""
-    everything = _with_preset(trials, rules, values, preset, None)
-    original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
-    distinct: dict[str, Trial] = {}
-    for trial in rules.better(everything):
-        distinct.setdefault(values.identity(trial.values), trial)
-    candidates = list(distinct.values())[:limit]
-    timed: dict[int, Mapping[str, float]] = {}
-    if rules.cost is not None:
-        timed = _time_candidates(folder, values, [original, *candidates])
-        original, *candidates = (replace(trial, p95_ms=timed[trial.number]["p95"]) for trial in (original, *candidates))
-    return _Choice(original, rules.better([original, *candidates])[0], timed)
 
 
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
     """The folder of this search. The same command gets the same folder, also with another number of trials."""
-    rules_record = {
-        key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")
-    }
-    rules_record |= {"repeats": spec.repeats} if spec.repeats else {}
-    parts = [rules_record, rules.space.parameters, train.digest]
+    parts: list[Any] = [[spec.objective, spec.folds, spec.seed], rules.space.parameters, train.digest]
     parts += [[start.pipeline.fingerprint, start.index] for start in rules.space.starts.values()]
     parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
     return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
@@ -291,31 +239,12 @@ def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[
 
 
 def _with_preset(
-    trials: Sequence[Trial], rules: Rules, values: TrainingValues, preset: Values, qids: frozenset[str] | None
+    trials: Sequence[Trial], values: TrainingValues, preset: Values, qids: frozenset[str] | None
 ) -> list[Trial]:
     """The trials with the preset among them, so that nothing worse than the preset is chosen."""
     if any(values.identity(trial.values) == values.identity(preset) for trial in trials):
         return list(trials)
-    guess = rules.cost(preset) if rules.cost is not None else None
-    return [Trial(UNTRIED, preset, mean(values(preset), qids), guess), *trials]
-
-
-def _time_candidates(folder: Path, values: TrainingValues, trials: Sequence[Trial]) -> dict[int, Mapping[str, float]]:
-    """Percentiles by trial number, timed in turns and saved, so that the same trials are not timed again."""
-    by_number = {str(trial.number): trial.values for trial in trials}
-    file, key = folder / "timed.json", digest([by_number, values.space.base.latency])
-    record = _read_saved(file)
-    if record is None or record["key"] != key:
-        record = write_checksummed(file, {"key": key, "timed": time_p95(values, by_number)})
-    return {int(number): timing for number, timing in record["timed"].items()}
-
-
-def _read_saved(file: Path) -> dict[str, Any] | None:
-    """The saved times; None where there are none or the file is damaged, so that timing is repeated."""
-    try:
-        return read_checksummed(file)
-    except (FileNotFoundError, files.Damaged):
-        return None
+    return [Trial(UNTRIED, preset, mean(values(preset), qids)), *trials]
 
 
 def _fold(
@@ -323,12 +252,11 @@ def _fold(
     search: StudySpec,
     test: frozenset[str],
     trials: Sequence[Trial],
-    rules: Rules,
     values: TrainingValues,
     preset: Values,
 ) -> Fold:
     """The choice of a search, measured on the topics that it saw and on those held out from it."""
-    chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
+    chosen: Mapping[str, Value] = study.best(_with_preset(trials, values, preset, search.qids)).values
     tuned, original = values(chosen), values(preset)
     pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in test}
     passages, passages_before = values.passages(chosen), values.passages(preset)
@@ -454,15 +382,8 @@ def _evaluated_before(file: Path) -> list[dict[str, str]]:
 
 
 def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
-    """Preset, winner and `plain` as settings whose primary measure is the objective, taken from the search.
-
-    If `tune.p95_ms` limits a query, the budget is that limit minus the p95 of the preset.
-    """
+    """Preset, winner and `plain` as settings whose primary measure is the objective, taken from the search."""
     base, changes, written = tuned.base, dict[str, Any](), list[str]()
-    if tuned.spec.p95_ms is not None:
-        slack = round(max(0.0, tuned.spec.p95_ms - (tuned.preset.p95_ms or 0.0)), 3)
-        for key in ("budget.p95_ms", "budget.rerank_p95_ms"):
-            changes[key], written = slack, [*written, f"{key}={slack}"]
     if tuned.measure not in (*base.measures, measures.SILENCE):
         changes["measures"] = [*base.measures, tuned.measure]
         written.append(f"measures={json.dumps(changes['measures'])}")

@@ -3,8 +3,7 @@
 A space mirrors the configuration: `tune.space.p6.depth` has the values that `p6.depth` may take. A leaf has `low` and
 `high` (whole numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage
 that must be on, another parameter that must be true, or one with its value, such as `fuse.method=convex`; `unless`
-names a key that must have no value; `costly` says that the value changes how long a query takes. Parameters of stages
-that are off are ignored.
+names a key that must have no value. Parameters of stages that are off are ignored.
 
 `tune.starts` are overrides, each a starting point in addition to the preset: other experiments, or settings that shape
 the index. The parameter `start` chooses one of them.
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.base.options import Constraint, Count, Name, Positive, Seed, Validated, section, values_option
+from ragbench.base.options import Constraint, Count, Name, Seed, Validated, section, values_option
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
@@ -52,16 +51,11 @@ values_option("tune=default", "All spaces but `names`.", _DEFAULT, package="tune
 class TuneSpec(Validated):
     """Settings of a hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
-    trials: Count = 200
+    trials: Count = 200  # of the search, and of the search in every fold
     objective: Name = "ndcg_at_10"  # the measure to maximise, or `silence`
-    p95_ms: Positive | None = None  # maximum p95 latency in milliseconds; null: no limit
     # outer cross-validation folds over groups of queries; 0: none
     folds: Annotated[int, Constraint(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
-    # repetitions of the cross-validation; null: 1, or 3 without test queries
-    repeats: Count | None = None
-    fold_trials: Count | None = None  # trials in each fold; null: as many as `trials`
     seed: Seed = 13
-    candidates: Count = 8  # maximum number of configurations that are timed at the end
     starts: tuple[str, ...] = ()  # additional starting points; each index that they need is built once
     space: Mapping[str, Any] = field(default_factory=dict)  # values to try, by key
 
@@ -82,7 +76,6 @@ class TuneParameter(Validated):
     log: bool = False
     choices: tuple[Value, ...] = ()
     when: str | None = None
-    costly: bool = False
     unless: str | None = None
     also: tuple[str, ...] = ()
 
@@ -225,7 +218,7 @@ def space(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Space
         raise ConfigError("tune finds no parameter to vary: turn on a stage that has one, or add to tune.space")
     ordered = sorted(unique.values(), key=lambda parameter: _key(parameter.when) in unique)
     if len(starts) > 1:
-        ordered.insert(0, TuneParameter(START, choices=tuple(starts), costly=True))
+        ordered.insert(0, TuneParameter(START, choices=tuple(starts)))
     return Space(tuple(ordered), starts, varied)
 
 

@@ -22,21 +22,17 @@ from optuna.trial import FixedTrial, FrozenTrial, TrialState
 from ragbench.base import progress
 from ragbench.base.errors import ResultsError
 from ragbench.experiment import execution
-from ragbench.extras.fit.tuning.objective import LatencyEstimate, TrainingValues, mean
+from ragbench.extras.fit.tuning.objective import TrainingValues, mean
 from ragbench.extras.fit.tuning.space import Space, Values
-
-_P95 = "p95_ms"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished trial: its values, the objective on the queries of its study, the estimated p95 (None: unknown)."""
+    """A finished trial: its values and the objective on the queries of its study."""
 
     number: int
     values: Values
     objective: float
-    p95_ms: float | None = None
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,22 +46,16 @@ class StudySpec:
 
 @dataclass(frozen=True)
 class Rules:
-    """What all searches share: the space, the measure that is maximised, and how to choose."""
+    """What all searches share: the space, the measure that is maximised, and the seed."""
 
     space: Space
     measure: str
     seed: int
-    p95_ms: float | None = None
-    cost: LatencyEstimate | None = None
 
-    def better(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials, best first: within the budget, then by the objective, then by age."""
 
-        def key(trial: Trial) -> tuple[float, float, int]:
-            over = max(0.0, (trial.p95_ms or 0.0) - self.p95_ms) if self.p95_ms is not None else 0.0
-            return over, -trial.objective, trial.number
-
-        return sorted(trials, key=key)
+def best(trials: Sequence[Trial]) -> Trial:
+    """The trial with the highest objective, the first of equals."""
+    return min(trials, key=lambda trial: (-trial.objective, trial.number))
 
 
 def open_storage(path: Path) -> JournalStorage:
@@ -139,15 +129,8 @@ class Search:
 
     def tell(self, trial: optuna.Trial, tried: Values, values: TrainingValues) -> None:
         """Finish a trial; values that are not known are computed here."""
-        rules = self.rules
-        outcome = mean(values(tried), self.spec.qids)
-        if rules.cost is not None:
-            guess = rules.cost(tried)
-            trial.set_user_attr(_P95, guess)
-            if rules.p95_ms is not None:
-                trial.set_constraint(_P95, guess - rules.p95_ms)
         with quiet():
-            self.study.tell(trial, outcome)
+            self.study.tell(trial, mean(values(tried), self.spec.qids))
 
 
 def optimise(searches: Sequence[Search], values: TrainingValues, workers: execution.Workers | None = None) -> None:
@@ -188,34 +171,7 @@ def _finished(study: optuna.Study) -> list[FrozenTrial]:
 
 def trials_of(study: optuna.Study, space: Space) -> list[Trial]:
     """The finished trials, in the order they began."""
-    return [
-        Trial(
-            trial.number,
-            space.suggest(FixedTrial(trial.params)),
-            trial.values[0],
-            trial.user_attrs.get(_P95),
-            0.0 if trial.duration is None else trial.duration.total_seconds(),
-        )
-        for trial in _finished(study)
-    ]
-
-
-def importances(study: optuna.Study) -> dict[str, float]:
-    """How much each parameter separates good trials from others, as shares, largest first (PED-ANOVA).
-
-    Watanabe, Bansal and Hutter, IJCAI 2023. Empty where all trials have the same value.
-    """
-    if len({trial.values[0] for trial in _finished(study)}) < 2:
-        return {}
-    with quiet():
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        shares = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_cost_of)
-    return {key: round(float(share), 6) for key, share in shares.items()}
-
-
-def _cost_of(trial: FrozenTrial) -> float:
-    """The target of the evaluator, which minimises it whatever the direction of the study is."""
-    return -float(trial.values[0])
+    return [Trial(trial.number, space.suggest(FixedTrial(trial.params)), trial.values[0]) for trial in _finished(study)]
 
 
 @contextmanager
@@ -229,7 +185,6 @@ def quiet() -> Iterator[None]:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", category=UserWarning, module="optuna")
-            warnings.filterwarnings("ignore", "PedAnova", UserWarning)  # from Python 3.12 on, of the calling module
             yield
     finally:
         logger.setLevel(level)

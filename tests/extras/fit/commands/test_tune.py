@@ -40,13 +40,13 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def answer(words: list[str]) -> dict:
-    """The answer of a search within a latency budget."""
+    """The answer of a search."""
     import contextlib
     import io
 
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        code = cli.main(["tune", *words, "tune.trials=8", "tune.p95_ms=100000", "--json"])
+        code = cli.main(["tune", *words, "tune.trials=8", "--json"])
     assert code == 0
     return json.loads(out.getvalue())
 
@@ -58,7 +58,7 @@ def call(capsys: pytest.CaptureFixture[str], *given: str) -> str:
 
 @pytest.mark.slow
 def test_tune_prints_its_answer_as_json(answer: dict) -> None:
-    assert answer["objective"] == "ndcg_at_10" and answer["winner"]["p95_ms"] > 0
+    assert answer["objective"] == "ndcg_at_10"
     assert answer["trials"] == {"all": 8, "fold 1": 8, "fold 2": 8}
     assert answer["winner"]["ndcg_at_10"] >= answer["preset"]["ndcg_at_10"]
     assert answer["nested"]["gain"]["n"] == 5

@@ -32,7 +32,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     handbook = Path(__file__).parents[3] / "data" / "phases"
     return [
         *("data=vault", f"data.corpus={handbook}", f"data.queries={folder / 'questions.csv'}"),
-        *("p10=on", "p10.threshold=0.5", "tune=[p10]", "tune.trials=6", "tune.folds=2", "tune.repeats=2"),
+        *("p10=on", "p10.threshold=0.5", "tune=[p10]", "tune.trials=6", "tune.folds=2"),
         *(f"paths.results={folder}", "latency.enabled=false", "tracking.enabled=false"),
     ]
 
@@ -41,11 +41,11 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_nested_folds_judge(words: list[str], caplog) -> None:
     tuning = ragbench.tune(*words)
     assert any("has 8 queries, too few for a test split" in sentence for sentence in caplog.messages)
-    assert len(tuning.folds) == 4  # two folds, twice
-    assert len(tuning.tuned.pairs()) == 8  # every topic was held out, in both repeats
+    assert len(tuning.folds) == 6  # two folds, three times
+    assert len(tuning.tuned.pairs()) == 8  # every topic was held out, in every repeat
     assert tuning.confirmation is None
     nested = tuning.summary()["nested"]
-    assert (nested["gain"]["n"], nested["repeats"]) == (8, 2)
+    assert (nested["gain"]["n"], nested["repeats"]) == (8, 3)
     assert nested["verdict"] in ("inconclusive", "equivalent", "reject")  # its time was not measured
     assert any(f"judged by the folds: {nested['verdict']}. Quality" in sentence for sentence in tuning.sentences)
     assert tuning.warnings[-1] == "no topics are held out: a run of the winner on these topics shows too good a value"

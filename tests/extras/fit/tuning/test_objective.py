@@ -1,7 +1,6 @@
-"""What a search sees: training topics and nothing else; what a configuration is worth and costs."""
+"""What a search sees: training topics and nothing else; what a configuration is worth."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +8,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Topic
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation.measures import MEASURES, document_run, evaluate
-from ragbench.extras.fit.tuning.objective import LatencyEstimate, TrainingValues, mean, objective, time_cost, train_only
+from ragbench.extras.fit.tuning.objective import TrainingValues, mean, objective, train_only
 from ragbench.extras.fit.tuning.space import space
 from ragbench.search.engine.pipeline import start
 from tests.conftest import ONE_PARAMETER, compose
@@ -44,21 +43,9 @@ def test_objective_means_by_hand() -> None:
     assert (mean(values), mean(values, frozenset("ab")), mean(values, frozenset("x"))) == (0.5, 0.75, 0.0)
 
 
-def test_objective_guess_at_latency_by_hand() -> None:
-    cost = LatencyEstimate(
-        30.0, {"d": 10, "k": "a"}, {"d": ((5, 20.0), (10, 30.0), (30, 90.0)), "k": (("a", 30.0), ("b", 28.0))}
-    )
-    assert cost({"d": 10, "k": "a"}) == 30.0
-    assert cost({"d": 20, "k": "b"}) == 58.0  # 30 + (60 - 30) + (28 - 30)
-    assert cost({}) == 30.0
-    assert cost({"d": 20, "k": "b"}) == LatencyEstimate(**json.loads(json.dumps(asdict(cost))))({"d": 20, "k": "b"})
-
-
 @pytest.fixture(scope="module")
 def searched(opposed, settings_of, tmp_path_factory):
-    base = settings_of(
-        tmp_path_factory.mktemp("values"), *ONE_PARAMETER, "+tune.space.dense.depth={low: 5, high: 50, costly: true}"
-    )
+    base = settings_of(tmp_path_factory.mktemp("values"), *ONE_PARAMETER, "+tune.space.dense.depth={low: 5, high: 50}")
     train = train_only(opposed)
     return TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), "nDCG@10"), train
 
@@ -84,13 +71,6 @@ def test_objective_every_start_is_searched_over_an_index_of_its_own(settings_of,
     assert values.arm(there).index.spec.lexical.analyzer == "standard"
     assert values.identity(here) != values.identity(there)
     assert set(values(here)) == set(values(there))
-
-
-def test_objective_cost_is_timed_at_the_ends(searched) -> None:
-    values, _ = searched
-    cost = time_cost(values, {"fuse.weights.lexical": 1.0, "dense.depth": 50})
-    assert [value for value, _ in cost.points["dense.depth"]] == [50, 5]
-    assert cost({"dense.depth": 50}) == pytest.approx(cost.preset_ms, abs=1e-3)
 
 
 def test_objective_values_of_test_topics_are_refused(searched, opposed) -> None:
