@@ -1,7 +1,7 @@
-"""Pictures of the studio: `python -m tools.studio_screenshots WORK OUT`, or `make screenshots`.
+"""The picture of the studio: `python -m tools.studio_screenshots WORK OUT`, or `make screenshots`.
 
 Runs a configuration over a few notes in WORK, unless there is a run, so that something is left to judge; opens the
-pages and writes them to OUT.
+page and writes it to OUT.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ why is a request slow,slow-requests.md
 
 
 def main(work: Path, out: Path) -> None:
-    """Write every picture."""
+    """Write the picture."""
     words = [f"paths.{name}={work / name}" for name in ("results", "index", "cache")]
     ragbench = [sys.executable, "-m", "ragbench"]
     notes = ["data=vault", f"data.corpus={NOTES}", f"data.queries={work / 'questions.csv'}"]
@@ -45,9 +45,8 @@ def main(work: Path, out: Path) -> None:
             # Without a head, Chromium takes 139 pixels of the window away.
             with tempfile.TemporaryDirectory() as profile, chromium(Path(profile), SIZE[0], SIZE[1] + 139) as chrome:
                 chrome.get(address[0])
-                for name, show in (("studio-judging", _judge), ("studio-search", _search)):
-                    show(chrome)
-                    save(chrome.get_screenshot_as_png(), out / f"{name}.png", labels(chrome.page_source))
+                _judge(chrome)
+                save(chrome.get_screenshot_as_png(), out / "studio-judging.png", labels(chrome.page_source))
         finally:
             process.send_signal(signal.SIGTERM)
 
@@ -72,16 +71,6 @@ def _judge(chrome) -> None:  # type: ignore[no-untyped-def] # of selenium, which
         if len(chrome.find_element(By.CSS_SELECTOR, "article .text").text) > 200 and "0 of" not in chrome.page_source:
             break
         chrome.find_element(By.CSS_SELECTOR, f"button[value='{grade}']").click()
-
-
-def _search(chrome) -> None:  # type: ignore[no-untyped-def]
-    """Search a query in two configurations."""
-    from selenium.webdriver.common.by import By
-
-    chrome.find_element(By.CSS_SELECTOR, "nav a[href='/search']").click()
-    chrome.find_element(By.CSS_SELECTOR, "[name=q]").send_keys("how do programs prove their identity")
-    chrome.find_element(By.CSS_SELECTOR, "[name=right]").send_keys("+exp=lexical_only")
-    chrome.find_element(By.CSS_SELECTOR, "[name=q]").submit()
 
 
 if __name__ == "__main__":

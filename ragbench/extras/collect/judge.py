@@ -275,16 +275,6 @@ def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) ->
     return merged
 
 
-def with_best_sections(document_qrels: Qrels, section_qrels: Qrels) -> dict[str, dict[str, int]]:
-    """The judgments of documents, raised to the best grades of their sections."""
-    grades_by_qid = {qid: dict(grades) for qid, grades in document_qrels.items()}
-    for qid, best in native.best_sections(section_qrels).items():
-        grades = grades_by_qid.setdefault(qid, {})
-        for docno, grade in best.items():
-            grades[docno] = max(grade, grades.get(docno, grade))
-    return grades_by_qid
-
-
 def grades_of(pool: Path) -> dict[str, dict[str, int]]:
     """The grades of a pool as judgments."""
     grades: dict[str, dict[str, int]] = {}

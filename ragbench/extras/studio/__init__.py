@@ -1,1 +1,1 @@
-"""The workbench in a browser: rank runs, compare queries, give judgments, try searches, start experiments."""
+"""Judging, and one query in two configurations, in a browser."""

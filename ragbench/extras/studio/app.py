@@ -22,10 +22,10 @@ from ragbench.base.errors import RagbenchError
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.ship.access import LOOPBACK
 from ragbench.extras.studio.guard import StudioGuard
-from ragbench.extras.studio.judging import LOOK_EVERY, Judging
+from ragbench.extras.studio.judging import Judging
 from ragbench.extras.studio.searching import Searching, Side, experiments
 from ragbench.report import html
-from ragbench.report.page_tables import MARKS, plain
+from ragbench.report.page_tables import plain
 
 _STATIC = Path(__file__).resolve().parent / "static"
 _MENU = (("/judging", "Judging"), ("/search", "Search"))
@@ -49,7 +49,7 @@ class Studio:
 
     def __post_init__(self) -> None:
         self.judging = Judging(self.root)
-        self.searching = Searching(self.root, self.words)
+        self.searching = Searching(self.words)
         self._templates = Environment(
             loader=PackageLoader("ragbench.extras.studio"),
             autoescape=True,
@@ -58,7 +58,7 @@ class Studio:
             lstrip_blocks=True,
         )
         self._templates.filters.update(readable=readable)
-        self._templates.globals.update(plain=plain, isnan=math.isnan, marks=MARKS, url=_url, menu=_MENU)
+        self._templates.globals.update(plain=plain, isnan=math.isnan, url=_url, menu=_MENU)
 
     def page(self, template: str, status: int = 200, /, **values: Any) -> Response:
         """A page of a template."""
@@ -135,16 +135,14 @@ def _begin(studio: _Studio, pool: _Field, judge: _Field) -> Response:
 @_ROUTES.get("/judging/pair")
 def _pair(studio: _Studio, pool: str, judge: str) -> Response:
     judging = studio.judging
-    item, progress = judging.item(pool, judge), judging.progress(pool, judge)
-    look = item is not None and progress.graded > 0 and progress.graded % LOOK_EVERY == 0
+    item = judging.item(pool, judge)
     return studio.page(
         "pair.html.j2",
         pool=pool,
         item=item,
-        progress=progress,
+        progress=judging.progress(pool, judge),
         neighbours=judging.neighbours(pool, item.section) if item else None,
         agreements=judging.agreements(pool),
-        outlook=judging.outlook(pool, judge) if look else None,
         grades=GRADES,
     )
 
@@ -163,12 +161,6 @@ def _grade(
     return _see(_url("/judging/pair", pool=pool, judge=judge))
 
 
-@_ROUTES.get("/judging/outlook")
-def _outlook(studio: _Studio, pool: str, judge: str) -> Response:
-    stability = studio.judging.outlook(pool, judge)
-    return studio.page("outlook.html.j2", pool=pool, judge=judge, outlook=stability)
-
-
 @_ROUTES.get("/search")
 def _show_search(studio: _Studio, q: str = "", left: str = "", right: str = "") -> Response:
     """The form only: an address must not open a configuration, which may import code or ask a server."""
@@ -184,18 +176,6 @@ def _search(studio: _Studio, q: _Field = "", left: _Field = "", right: _Field = 
     return _search_page(studio, q, left, right, sides)
 
 
-@_ROUTES.post("/search/topic")
-def _keep_topic(
-    studio: _Studio,
-    q: _Field,
-    relevant: Annotated[list[str], Form(default_factory=list)],
-    left: _Field = "",
-    right: _Field = "",
-) -> Response:
-    kept = studio.searching.keep(q, relevant)
-    return _search_page(studio, q, left, right, kept=kept)
-
-
 def _search_page(
     studio: Studio,
     query: str,
@@ -203,7 +183,6 @@ def _search_page(
     right: str,
     sides: list[Side] | None = None,
     problem: str = "",
-    kept: int = 0,
 ) -> Response:
     sides = sides or []
     return studio.page(
@@ -215,8 +194,6 @@ def _search_page(
         ranks=[{hit.chunk_id: hit.rank for hit in side.answer.hits} for side in reversed(sides)],
         problem=problem,
         presets=experiments(),
-        kept=kept,
-        file=studio.searching.topics_file,
     )
 
 

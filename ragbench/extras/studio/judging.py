@@ -14,25 +14,20 @@ import math
 import random
 import re
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError, RagbenchError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
-from ragbench.evaluation import measures
-from ragbench.evidence.arms import Arms, JudgedContrast
-from ragbench.evidence.policy import Policy
 from ragbench.extras.collect import pool
 from ragbench.extras.collect.agreement import Agreement, agreement
-from ragbench.extras.collect.judge import Item, JudgingSession, grades_of, merge, with_best_sections
-from ragbench.results import compare, measured_data, measurements, store
+from ragbench.extras.collect.judge import Item, JudgingSession, grades_of
+from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
-LOOK_EVERY = 10
-"""The number of grades after which the page shows whether more could change a verdict."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +57,6 @@ class AdjacentSections:
 
     before: str = ""
     after: str = ""
-
-
-@dataclass(frozen=True)
-class VerdictStability:
-    """How more judging could change the verdict on each arm: (arm, verdict, sentence); `stop` if it can change none.
-
-    By documents: an effect lies between its values with all unjudged hits useless, and as useful as judged ones.
-    """
-
-    arms: tuple[tuple[str, JudgedContrast, str], ...]
-    stop: bool
 
 
 @dataclass
@@ -173,28 +157,6 @@ class Judging:
         texts = ["", *(document.text[s.start : s.end].strip() for s in sections), ""]
         return AdjacentSections(texts[position], texts[position + 2])
 
-    def outlook(self, name: str, judge: str) -> VerdictStability | None:
-        """How more judging could change verdicts after this judge's grades; None for one arm or changed documents."""
-        benchmark = self._benchmark(name)
-        run = self._results(name)
-        if benchmark is None or len(run.arms) < 2:
-            return None
-        sections = merge(self._file(name, judge), benchmark.section_qrels, overwrite=True).qrels
-        documents = with_best_sections(benchmark.document_qrels, sections)
-        judged = replace(benchmark, section_qrels=sections, document_qrels=documents)
-        policy, split = Policy.of(run.shared_config), str(run.record["split"])
-        arms = {}
-        for arm in run.arms:
-            measured, _ = compare.evaluate_run_file(
-                run.arm_path(arm) / measurements.DOCUMENTS, judged, split, policy.measure
-            )
-            arms[arm] = replace(measured, config=run.config(arm))
-        outcomes = []
-        for row in Arms(arms, policy).against():
-            sentence, decided = _may_change(row, policy.statistics.smallest_effect)
-            outcomes.append((row.contrast.factors[0], row, sentence, decided))
-        return VerdictStability(tuple(outcome[:3] for outcome in outcomes), all(outcome[3] for outcome in outcomes))
-
     def _benchmark(self, name: str) -> Benchmark | None:
         """The benchmark of a run, None where it has changed since the measurement."""
         with self._lock:
@@ -235,18 +197,3 @@ class Judging:
 def _agreement(one: Qrels, two: Qrels) -> Agreement | None:
     shared = any(section in two.get(qid, {}) for qid, grades in one.items() for section in grades)
     return agreement(one, two) if shared else None
-
-
-def _may_change(judged: JudgedContrast, smallest_effect: float) -> tuple[str, bool]:
-    """A sentence on how more judging could change a verdict, and whether it cannot."""
-    level = judged.levels[measures.DOCUMENT]
-    difference, useful = level.comparison.difference, level.useful
-    if useful is None or abs(useful - difference) < 1e-9:
-        return "no unjudged hit among the first ten makes a difference", True
-    bounds = f"the effect is {difference:+.3f}, and {useful:+.3f} if unjudged hits are as useful as judged ones"
-    quality = level.quality(smallest_effect)
-    if quality in ("better", "worse"):
-        return f"it stays {quality}: {bounds}", True
-    if quality == "equivalent" and abs(useful) < smallest_effect:
-        return f"it stays too small to matter: {bounds}", True
-    return f"more judging can change it: {bounds}", False

@@ -1,28 +1,20 @@
-"""Searches in the index: two configurations side by side, opened once and kept.
-
-Topics that are made here are appended to a file that `data.queries` reads.
-"""
+"""Searches in the index: two configurations side by side, opened once and kept."""
 
 from __future__ import annotations
 
-import json
 import shlex
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from re import Pattern
 from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Hit
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.lines import write_atomically
-from ragbench.boundary import paths
-from ragbench.boundary.json import read_json_lines
 from ragbench.config import available
 from ragbench.config.composition import compose
 from ragbench.config.overrides import section_of, why_not_plain
@@ -68,7 +60,6 @@ class Side:
 class Searching:
     """Opens configurations when they are first used; `words` are the settings of the project, before all others."""
 
-    root: Path
     words: tuple[str, ...] = ()
     _arms: LRUCache[str, Arm] = field(default_factory=lambda: LRUCache(_KEPT))
     _benchmarks: dict[str, Benchmark] = field(default_factory=dict)
@@ -89,26 +80,6 @@ class Searching:
         pattern = highlights(query)
         snippets = (mark_matches(snippet(hit.text, pattern), pattern) for hit in search_answer.hits)
         return Side(overrides, search_answer, tuple(snippets))
-
-    @property
-    def topics_file(self) -> Path:
-        """The file of the topics that were made here."""
-        return self.root / "studio" / "topics.jsonl"
-
-    def keep(self, query: str, relevant: Sequence[str]) -> int:
-        """Append a topic with its relevant documents; returns the number of topics. BenchmarkError if known."""
-        text = " ".join(query.split())
-        if not text or len(text) > MOST or not text.isprintable():
-            raise ConfigError(f"a topic has 1 to {MOST} printable characters")
-        with self._lock:
-            lines = self.topics_file.read_text(encoding="utf-8").splitlines() if self.topics_file.is_file() else []
-            for docno in relevant:
-                paths.inside(self.root, docno)
-            if any(topic["text"] == text for topic in read_json_lines("\n".join(lines))):
-                raise BenchmarkError(f"'{text}' is a topic already: change {self.topics_file}")
-            lines.append(json.dumps({"text": text, "relevant": list(relevant)}, ensure_ascii=False))
-            write_atomically(self.topics_file, "".join(f"{line}\n" for line in lines))
-            return len(lines)
 
     def _arm_of(self, overrides: str) -> Arm:
         if overrides not in self._arms:

@@ -12,7 +12,6 @@ from fastapi.testclient import TestClient
 from ragbench.base.errors import BenchmarkError
 from ragbench.extras.collect.pool import read_pool, to_csv
 from ragbench.extras.studio.app import Studio
-from tests.extras.studio.conftest import TITLE
 
 
 def fields(page: str) -> dict[str, str]:
@@ -95,22 +94,14 @@ def test_agreement_is_shown_and_changed_files_are_read_again(
     assert judging.item(run_name, "Anna") is not None
 
 
-def test_neighbours_and_outlook_come_from_the_documents_of_the_run(
-    browser: TestClient, studio: Studio, run_name: str
-) -> None:
+def test_neighbours_come_from_the_documents_of_the_run(browser: TestClient, studio: Studio, run_name: str) -> None:
     judging = studio.judging
     judging.make(run_name, 100)
     judging.begin(run_name, "Anna")
     around = judging.neighbours(run_name, "guides/schedules#schedules/dusk-and-dawn")
     assert around.before.startswith("#")
-    outlook = judging.outlook(run_name, "Anna")
-    assert [arm for arm, _, _ in outlook.arms] == [TITLE]
     while (item := judging.item(run_name, "Anna")) is not None:
         judging.act(run_name, "Anna", (item.qid, item.section), "0")
-    outlook = judging.outlook(run_name, "Anna")
-    assert outlook.stop, outlook
-    assert "no unjudged hit" in outlook.arms[0][2]
-    assert browser.get("/judging/outlook", params={"pool": run_name, "judge": "Anna"}).status_code == 200
     assert "All graded" in browser.get("/judging/pair", params={"pool": run_name, "judge": "Anna"}).text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ragbench.base.errors import ConfigError
-from ragbench.benchmark.load import load
-from ragbench.config import available, composition
+from ragbench.config import available
 from ragbench.extras.studio.app import Studio
 from ragbench.extras.studio.searching import split
 
@@ -128,38 +126,6 @@ def test_form_may_name_a_server(browser: TestClient, server, switch: str) -> Non
 def test_query_outside_its_limits_is_refused(browser: TestClient, query: str, reason: str) -> None:
     page = browser.post("/search", data={"q": query, "left": "exp=lexical_only", "right": "exp=lexical_only"}).text
     assert "Not possible." in page and reason in page
-
-
-def test_query_is_saved_for_data_queries(browser: TestClient, studio: Studio, overrides: tuple[str, ...]) -> None:
-    form = {"q": "switch  lamps", "relevant": ["guides/schedules"], "left": "exp=lexical_only"}
-    page = browser.post("/search/topic", data=form).text
-    assert "1 query in" in page and 'value="exp=lexical_only"' in page
-    again = browser.post("/search/topic", data=form)
-    assert again.status_code == 422 and "is a topic already" in again.text
-    assert "2 queries in" in browser.post("/search/topic", data={"q": "without judgments"}).text
-    rest = [word for word in overrides if not word.startswith(("data.qrels", "data.queries"))]
-    data = composition.compose([*rest, f"data.queries={studio.searching.topics_file}"]).config["data"]
-    benchmark = load(data)
-    assert [topic.text for topic in benchmark.topics] == ["switch lamps", "without judgments"]
-    assert list(benchmark.document_qrels.values()) == [{"guides/schedules": 1}]
-    assert all(json.loads(line) for line in studio.searching.topics_file.read_text().splitlines())
-
-
-@pytest.mark.parametrize(
-    ("form", "reason"),
-    [
-        *(({"q": "q", "relevant": [docno]}, "out of its folder") for docno in ("../../etc/passwd", "/etc/passwd")),
-        ({"q": "q", "relevant": ["a\0b"]}, "no file name may have"),
-        ({"q": "a\0b"}, "printable"),
-        ({"q": " "}, "printable"),
-        ({}, "not complete"),
-    ],
-)
-def test_query_with_bad_values_is_not_saved(browser: TestClient, studio: Studio, form: dict, reason: str) -> None:
-    response = browser.post("/search/topic", data=form)
-    assert response.status_code == 422
-    assert reason in html.unescape(response.text)
-    assert not studio.searching.topics_file.exists()
 
 
 def test_overrides_are_split_as_in_a_shell() -> None:

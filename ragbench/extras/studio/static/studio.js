@@ -1,6 +1,6 @@
 /* Keys and small comforts. Every page works without: links are links, forms are forms. */
 
-const typing = (target) => target.closest("input:not([type=checkbox]), textarea, select") !== null;
+const typing = (target) => target.closest("input, textarea, select") !== null;
 
 /* A key presses what carries its name: a link or a button with data-key. */
 document.addEventListener("keydown", (event) => {
