@@ -24,7 +24,6 @@ from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.names import Names, address
 from ragbench.benchmark.redirects import Redirects
 from ragbench.boundary.json import read_json, read_json_lines, read_text
-from ragbench.extras.collect.pool import to_csv
 from ragbench.extras.collect.search_log import personal
 from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sentence
 
@@ -36,8 +35,6 @@ THREADS = "threads"
 LINK, ASKER, NAMED = "link", "asker-link", "named"
 """Evidence that a page answers: another user linked it, only the asker did, an answer names its title."""
 _GRADES = {LINK: 2, NAMED: 2, ASKER: 1}
-_REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
-"""The columns of a review sheet."""
 _LEAST_NAMED = 3  # words of a title that counts as named: shorter ones are common words
 
 _BLOCKS = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<!--.*?-->|<details.*?</details>|<pre.*?</pre>", re.S)
@@ -87,9 +84,7 @@ class ThreadSpec(Validated):
 
 @dataclass(frozen=True)
 class ThreadTopics(CollectedTopics):
-    """Topics of threads, and for each the title of its thread; the type of a topic is its evidence."""
-
-    titles: Mapping[str, str]
+    """Topics of threads; the type of a topic is its evidence."""
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -104,14 +99,6 @@ class ThreadTopics(CollectedTopics):
     @property
     def _evidence(self) -> Mapping[str, int]:
         return Counter(topic.type for topic in self.topics)
-
-    def review_sheet(self) -> str:
-        """A CSV to review: `no` in `keep` drops a topic, `text` may be shortened, `relevant` are documents, by `;`."""
-        rows = []
-        for topic in self.topics:
-            relevant = ";".join(self.document_qrels[topic.qid])
-            rows.append(["yes", topic.qid, topic.text, topic.type, relevant, self.titles[topic.qid]])
-        return to_csv(_REVIEW, rows)
 
 
 def read(file: Path) -> list[Thread]:
@@ -282,33 +269,9 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
         pages_used.update(grades.keys())
         chosen.append((number, thread, text, kind, grades))
     chosen.sort(key=lambda candidate: candidate[0])
-    topics, qrels, titles = [], {}, {}
+    topics, qrels = [], {}
     for _, thread, text, kind, grades in chosen:
         qid = f"thread-{thread.key}"
         topics.append(Topic(qid, text, kind, group=qid, provenance=THREADS))
-        qrels[qid], titles[qid] = grades, thread.title
-    return ThreadTopics(tuple(topics), qrels, {}, dict(dropped), titles)
-
-
-def read_review(file: Path) -> tuple[CollectedTopics, int]:
-    """The topics that a review sheet keeps, and how many it drops. BenchmarkError for other files."""
-    try:
-        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"))))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchmarkError(f"{file} cannot be read ({error}): name the review.csv of topics threads") from None
-    if not rows or not set(_REVIEW[:5]) <= set(rows[0]):
-        raise BenchmarkError(
-            f"{file} must have the columns {', '.join(_REVIEW[:5])}: name the review.csv of topics threads"
-        )
-    topics, qrels = [], {}
-    for line, row in enumerate(rows, start=2):
-        keep = row["keep"].strip().lower()
-        if keep not in ("yes", "no"):
-            raise BenchmarkError(f"{file}:{line}: keep must be yes or no, got {keep or 'nothing'}")
-        kind = row["evidence"]
-        if keep == "yes" and (kind not in _GRADES or not row["text"].strip()):
-            raise BenchmarkError(f"{file}:{line}: a topic needs a text and evidence of {', '.join(_GRADES)}")
-        if keep == "yes":
-            topics.append(Topic(row["qid"], row["text"].strip(), kind, group=row["qid"], provenance=THREADS))
-            qrels[row["qid"]] = dict.fromkeys(filter(None, row["relevant"].split(";")), _GRADES[kind])
-    return CollectedTopics(tuple(topics), qrels, {}, {}), len(rows) - len(topics)
+        qrels[qid] = grades
+    return ThreadTopics(tuple(topics), qrels, {}, dict(dropped))

@@ -155,63 +155,23 @@ def test_threads_refuse_other_files(tmp_path: Path, name: str, text: str, reason
         threads.read(tmp_path / name)
 
 
-def test_threads_command_writes_topics_and_review_sheet(capsys, vault: Path, tmp_path: Path) -> None:
+def test_threads_command_writes_topics(capsys, vault: Path, tmp_path: Path) -> None:
     (tmp_path / "issues.json").write_text(json.dumps(ISSUES))
     (tmp_path / "_redirects").write_text("# moved\n/old-scenes /scenes 301\n")
-    out = tmp_path / "questions"
+    out = tmp_path / "topics.jsonl"
     command = ["topics", "threads", str(tmp_path / "issues.json"), "--site", SITE, "--out", str(out)]
     data = ["data=vault", f"data.corpus={vault}"]
     assert cli.main([*command, "--redirects", str(tmp_path / "_redirects"), "--json", *data]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["topics"] == 4 and summary["evidence"] == {"link": 2, "asker-link": 1, "named": 1}
-    rows = [json.loads(line) for line in (out / "topics.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert rows[0]["relevant"] == ["how-to/02-dimmer.md"] and rows[0]["provenance"] == "threads"
-
-    sheet = out / "review.csv"
-    assert ".md," in sheet.read_text()  # documents have the names of their files
-    text = sheet.read_text().replace("yes,thread-12", "no,thread-12").replace("Is that normal?", "")
-    sheet.write_text(text)
-    assert cli.main(["topics", "threads-reviewed", str(sheet), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"file": str(out / "topics.jsonl"), "topics": 3, "dropped": 1}
-    assert "Is that normal" not in (out / "topics.jsonl").read_text()
-    shown = ["topics", *data, f"data.queries={out / 'topics.jsonl'}", "--json"]
-    assert cli.main(shown) == 0
+    assert cli.main(["topics", *data, f"data.queries={out}", "--json"]) == 0
     assert {row["provenance"] for row in json.loads(capsys.readouterr().out)} == {"threads"}
 
     assert cli.main([*command, *data]) == 2
     assert "exists already" in capsys.readouterr().err
-    (out / "topics.jsonl").unlink()
-    assert cli.main([*command, *data]) == 2
-    assert f"{sheet} exists already: rename it, or add --replace" in capsys.readouterr().err
-    assert sheet.read_text() == text
-    assert cli.main(["topics", "threads", str(tmp_path / "issues.json"), "--site", "https://no.example", *data,
-                     "--out", str(tmp_path / "none")]) == 2  # fmt: skip
+    none = str(tmp_path / "none.jsonl")
+    assert cli.main([*command[:3], "--site", "https://no.example", *data, "--out", none]) == 2
     assert "links to a document below https://no.example" in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()
-    sheet.write_text(text.replace("no,thread-12", "maybe,thread-12"))
-    assert cli.main(["topics", "threads-reviewed", str(sheet)]) == 2
-    assert "review.csv:3: keep must be yes or no, got maybe" in capsys.readouterr().err
-
-
-def test_threads_command_can_be_repeated_after_kill(
-    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "issues.json").write_text(json.dumps(ISSUES))
-    out = tmp_path / "questions"
-    command = ["topics", "threads", str(tmp_path / "issues.json"), "--site", SITE, "--out", str(out)]
-    command += ["data=vault", f"data.corpus={vault}"]
-    with monkeypatch.context() as patch:
-        rename, renamed = Path.replace, []
-
-        def killed(draft: Path, target: Path) -> Path:
-            renamed.append(target)
-            if len(renamed) > 1:
-                raise KeyboardInterrupt
-            return rename(draft, target)
-
-        patch.setattr(Path, "replace", killed)
-        assert cli.main(command) == 130
-    assert len(renamed) == 2
-    assert len(list(out.iterdir())) == 1
-    assert cli.main(command) == 0
-    assert sorted(path.name for path in out.iterdir()) == ["review.csv", "topics.jsonl"]
+    assert not Path(none).exists()
