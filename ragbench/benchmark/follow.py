@@ -125,6 +125,11 @@ class LabelFollower:
         page = self._page(docno)
         return page if docno == target else replace(self._section(target, page), is_section=True)
 
+    def shown(self, target: str) -> str:
+        """A document or section of today by the path of its file."""
+        docno = target if target in self._documents else docno_of_section(target)
+        return self._documents[docno].path + target.removeprefix(docno)
+
     @cached_property
     def _known(self) -> Collection[str]:
         return {*self._documents, *self._earlier.documents, *self._earlier.renames}
@@ -147,7 +152,9 @@ class LabelFollower:
         if kept >= self._limits.kept or len(self._old_runs(docno)) < _SHORT:
             return Followed(docno, "edited", (docno,), max(kept, 0.5), reason)
         if share >= self._limits.found + self._limits.lead and best != docno:
-            return Followed(docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {best}", doubtful=True)
+            return Followed(
+                docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {self.shown(best)}", doubtful=True
+            )
         return Followed(docno, "rewritten", (docno,), kept, reason)
 
     def _declared(self, docno: str) -> Followed | None:
@@ -235,12 +242,14 @@ class LabelFollower:
         clear = clear and (best == expected or not _changes_language(docno, best))
         if _file_name(docno) != _file_name(best):
             clear = clear and self._own_share(docno, best) >= least
-        reason = f"{share:.0%} of its text is in {best}"
+        reason = f"{share:.0%} of its text is in {self.shown(best)}"
         if clear:
             return Followed(docno, self._kind(docno, best), (best,), share, reason)
         parts = tuple(name for name in ranked if shares[name] >= limits.part)
         if len(parts) > 1 and share < limits.found:
-            return Followed(docno, "split", parts, share, f"its text is in {', '.join(parts[:3])}", doubtful=True)
+            return Followed(
+                docno, "split", parts, share, f"its text is in {', '.join(map(self.shown, parts[:3]))}", doubtful=True
+            )
         return Followed(docno, self._kind(docno, best), (best,), share, reason, doubtful=True)
 
     def _own_share(self, docno: str, new: str) -> float:
@@ -268,7 +277,7 @@ class LabelFollower:
         if len(alike) == 1 and short and len(self._new_runs[alike[0]]) < 2 * _SHORT:
             return Followed(old.docno, "moved", (alike[0],), 0.8, "same title and file name, other text")
         if expected:
-            reason = f"the other pages of its folder moved to that of {expected}, other text"
+            reason = f"the other pages of its folder moved to that of {self.shown(expected)}, other text"
             doubtful = expected not in alike
             return Followed(old.docno, "moved", (expected,), 0.3 if doubtful else 0.8, reason, doubtful)
         if len(alike) != 1:
@@ -338,7 +347,7 @@ class LabelFollower:
         if share < self._limits.trace or (len(runs) < _SHORT and _heading(best) != heading):
             return Followed(target, "gone", (), 1.0 - share, "no section has its text")
         clear = share >= self._limits.found and named[best] - second >= self._limits.lead
-        return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {best}", not clear)
+        return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {self.shown(best)}", not clear)
 
     def _new_section_runs(self, docno: str) -> Mapping[str, frozenset[int]]:
         texts = _texts(self._documents[docno]) if docno in self._documents else {}

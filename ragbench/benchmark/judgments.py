@@ -13,7 +13,7 @@ from ragbench.base.options import shown
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.documents import identifier
-from ragbench.benchmark.lines import EXPECTED, read_lines
+from ragbench.benchmark.lines import EXPECTED, name_of_field, read_lines
 from ragbench.benchmark.quotes import entries
 
 _MAX_GRADE = 1000
@@ -55,7 +55,7 @@ def graded_names(value: Any, location: str) -> Iterator[tuple[str, int]]:
         for item in value:
             yield from [(item.strip(), 1)] if isinstance(item, str) and item.strip() else graded_names(item, location)
     elif isinstance(value, Mapping):
-        named = [value[key] for key in (*EXPECTED, "id", "docno") if key in value]
+        named = [cell for key, cell in value.items() if name_of_field(key) in (*EXPECTED, "id", "ids", "docno")]
         if not named:
             yield from ((str(key), parse_grade(str(grade), f"{location}: {key}")) for key, grade in value.items())
             return

@@ -22,8 +22,11 @@ MAX_LINE_BYTES = 10_000_000
 
 QUERY = ("query", "question", "q", "text")
 EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", "path")
-"""The fields of a case in a golden file, by preference."""
+"""The fields of a case in a golden file, by preference; `name_of_field` reads similar names as the first."""
 
+_OF_PAGES = re.compile(
+    r"(?:expected|relevant|gold(?:en)?|ground_?truth)(?:_?(?:doc(?:ument)?|page|source|path|file|url|id)s?)+"
+)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXCEL_HINT = re.compile(r"\s*\"?sep=.\"?\s*")  # which separator follows
 _SUFFIXES = {".csv": "", ".tsv": "\t", ".txt": "\t"}
@@ -83,6 +86,8 @@ def read_objects(
     The numbers of lines that are not JSON are added to `broken`; BenchmarkError without that list.
     """
     for number, line in read_lines(path, encoding):
+        if is_comment(line):
+            continue
         try:
             row = read_json(line, own=True)
         except BoundaryError as error:
@@ -93,6 +98,17 @@ def read_objects(
         if not isinstance(row, dict):
             raise BenchmarkError(f"{path}:{number} must be a JSON object, got {shown(row)}")
         yield number, {key: _storable(value) for key, value in row.items()}
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line of a JSONL file is a comment, as some tools allow."""
+    return line.lstrip().startswith("//")
+
+
+def name_of_field(written: object) -> str:
+    """A name of a field in lower case; `expected_ids` for one such as `expectedDocs` or `relevant_page_ids`."""
+    name = str(written).strip().lower()
+    return EXPECTED[0] if _OF_PAGES.fullmatch(name) else name
 
 
 def read_rows(path: Path, broken: list[int] | None = None) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -120,40 +136,48 @@ def read_rows(path: Path, broken: list[int] | None = None) -> Iterator[tuple[int
 
 
 def read_rows_of_cases(path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """(place, fields) of every query in a table (`read_rows`), or in JSON or YAML; names of fields are lower-case.
+    """(place, fields) of every query in a table (`read_rows`), or in JSON or YAML, with fields by `name_of_field`.
 
-    JSON and YAML have a list of objects, such a list under any key, or the expected pages by query.
+    JSON and YAML have a list of objects, such lists under any keys, or the expected pages by query.
     """
     suffix = path.suffix.lower()
     if suffix not in (*_OF_CASES, *_OF_ROWS):
         raise BenchmarkError(f"{path} must be a .json, .jsonl, .yaml, .csv or .tsv file")
     if suffix in _OF_ROWS:
-        return ((f"{path}:{number}", row) for number, row in read_rows(path))
+        return _rows_of_table(path)
     try:
         value = read_json_file(path) if suffix == ".json" else read_yaml_file(path)
     except BoundaryError as error:
         if suffix == ".json" and sum(line.lstrip().startswith("{") for _, line in read_lines(path)) > 1:
-            return ((f"{path}:{number}", row) for number, row in read_rows(path))
+            return _rows_of_table(path)
         raise BenchmarkError(f"{path} cannot be read: {error}") from None
     except OSError as error:
         raise BenchmarkError(f"{path} cannot be read: {why_unreadable(error)}") from None
-    lists = [value]
+    cases = cases_in(value)
+    if not cases and isinstance(value, Mapping):
+        cases = [{"query": str(query), "expected": pages} for query, pages in value.items()]
+    if not cases and value != []:
+        raise BenchmarkError(f"{path} must have a list of objects with query and expected, got {shown(value)}")
+    return ((f"{path}: case {number}", _named(row)) for number, row in enumerate(cases, start=1))
+
+
+def _rows_of_table(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    return ((f"{path}:{number}", _named(row)) for number, row in read_rows(path))
+
+
+def _named(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name_of_field(key): cell for key, cell in row.items()}
+
+
+def cases_in(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of every list in which one has a query, at any depth of objects."""
     if isinstance(value, Mapping):
-        lists = [items for items in value.values() if isinstance(items, list) and items and _are_objects(items)]
-        if any(isinstance(value.get(name), str) for name in QUERY):
-            lists = [[value]]
-        elif not lists:
-            lists = [[{"query": str(query), "expected": pages} for query, pages in value.items()]]
-    if len(lists) != 1 or not isinstance(lists[0], list) or not _are_objects(lists[0]):
-        raise BenchmarkError(f"{path} must have one list of objects with query and expected, got {shown(value)}")
-    return (
-        (f"{path}: case {number}", {str(key).strip().lower(): cell for key, cell in row.items()})
-        for number, row in enumerate(lists[0], start=1)
-    )
-
-
-def _are_objects(items: Sequence[Any]) -> bool:
-    return all(isinstance(item, Mapping) for item in items)
+        if any(isinstance(cell, str) and name_of_field(name) in QUERY for name, cell in value.items()):
+            return [value]
+        return [case for item in value.values() if isinstance(item, Mapping | list) for case in cases_in(item)]
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        return []
+    return value if any(name_of_field(name) in QUERY for item in value for name in item) else []
 
 
 def read_table(path: Path) -> tuple[list[str], str, Iterator[tuple[int, list[str]]]]:

@@ -20,13 +20,13 @@ from ragbench.base.types import Document
 from ragbench.benchmark import quotes, vault
 from ragbench.benchmark.benchmark import docno_of_section
 from ragbench.benchmark.follow import Followed
-from ragbench.benchmark.lines import raw_lines, read_table, write_atomically
+from ragbench.benchmark.lines import cases_in, is_comment, name_of_field, raw_lines, read_table, write_atomically
 from ragbench.boundary.json import read_json, read_json_file, read_text
 from ragbench.boundary.yaml import read_yaml, read_yaml_nodes
 
 _LISTS = (*vault.COLUMNS["relevant"], "sources", "url")
 """Fields with names of documents, in tables of queries and in golden files."""
-_OF_PAGES = ("id", "docno")
+_OF_PAGES = ("id", "ids", "docno")
 """Fields with the name of a page, in an object among the expected ones of a golden file."""
 _NAMED = (*_LISTS, *_OF_PAGES)
 _TEXT = "tag:yaml.org,2002:str"
@@ -107,7 +107,7 @@ def _judgment(line: str, rename: _Rename) -> Iterator[str]:
 
 def _table(file: Path, rename: _Rename) -> str:
     header, separator, rows = read_table(file)
-    columns = [number for number, name in enumerate(header) if name.strip().lower() in _LISTS]
+    columns = [number for number, name in enumerate(header) if name_of_field(name) in _LISTS]
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=separator, lineterminator="\n")
     writer.writerow(header)
@@ -128,19 +128,15 @@ def _json(file: Path, rename: _Rename) -> str:
     if file.suffix.lower() != ".json":
         return "".join(_json_line(raw, rename) for _, raw in raw_lines(file))
     value = read_json_file(file)
-    if isinstance(value, Mapping) and not any(_has_objects(item) for item in value.values()):
+    if isinstance(value, Mapping) and not cases_in(value):
         changed = {query: _names_in(pages, rename) for query, pages in value.items()}  # the expected pages by query
     else:
         changed = _walked(value, rename)
     return json.dumps(changed, ensure_ascii=False, indent=2) + "\n"
 
 
-def _has_objects(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(item, Mapping) for item in value)
-
-
 def _json_line(raw: str, rename: _Rename) -> str:
-    if not raw.strip():
+    if not raw.strip() or is_comment(raw):
         return raw
     row = read_json(raw, own=True)
     changed = _walked(row, rename)
@@ -154,7 +150,7 @@ def _walked(value: Any, rename: _Rename, fields: Collection[str] = _LISTS) -> An
     if not isinstance(value, Mapping):
         return value
     return {
-        key: _names_in(item, rename) if str(key).lower() in fields else _walked(item, rename, fields)
+        key: _names_in(item, rename) if name_of_field(key) in fields else _walked(item, rename, fields)
         for key, item in value.items()
     }
 
@@ -171,17 +167,13 @@ def _names_in(value: Any, rename: _Rename) -> Any:
 def _yaml(text: str, rename: _Rename) -> str:
     """The text with new names in their places; an entry of a list without one loses its line."""
     root = read_yaml_nodes(text)
-    pairs = root.value if isinstance(root, yaml.MappingNode) else []
-    by_query = pairs and not any(_has_mappings(value) for _, value in pairs)
-    edits = [edit for _, value in pairs for edit in _edits(text, value, rename)] if by_query else []
-    edits = edits or list(_walked_nodes(text, root, rename, _LISTS))
+    if isinstance(root, yaml.MappingNode) and not cases_in(read_yaml(text)):
+        edits = [edit for _, value in root.value for edit in _edits(text, value, rename)]
+    else:
+        edits = list(_walked_nodes(text, root, rename, _LISTS))
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
-
-
-def _has_mappings(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.SequenceNode) and any(isinstance(item, yaml.MappingNode) for item in node.value)
 
 
 def _walked_nodes(
@@ -193,7 +185,7 @@ def _walked_nodes(
             yield from _walked_nodes(text, item, rename, fields)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if str(key.value).lower() in fields:
+            if name_of_field(key.value) in fields:
                 yield from _edits(text, value, rename)
             else:
                 yield from _walked_nodes(text, value, rename, fields)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,19 @@ from ragbench.evaluation.moves import Answers
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the ids, paths or addresses of the pages that answer it; `filter` is sent with it.
-
-    Without a page, such as `ragbench data repair` leaves of one that is gone, it takes no part.
-    """
+    """A query, and the ids, paths or addresses of the pages that answer it; `filter` is sent with it."""
 
     query: str
     expected: tuple[str, ...]
     filter: QueryFilter = field(default_factory=dict)
 
-    def ranks(self, hits: Sequence[str], depth: int) -> dict[str, int | None]:
-        """The ranks of the expected pages among the first `depth` different hits."""
-        names = list(dict.fromkeys(hits))[:depth]
+    def ranks(
+        self, hits: Sequence[str], depth: int, names_of: Callable[[str], Sequence[str]] = lambda page: (page,)
+    ) -> dict[str, int | None]:
+        """The ranks of the expected pages among the first `depth` different hits; `names_of` has all names of one."""
+        listed = list(enumerate(dict.fromkeys(hits), start=1))[:depth]
         return {
-            page: next((rank for rank, hit in enumerate(names, start=1) if is_same(page, hit)), None)
+            page: next((rank for rank, hit in listed if any(is_same(name, hit) for name in names_of(page))), None)
             for page in self.expected
         }
 
@@ -61,25 +60,32 @@ def _parts(name: str) -> tuple[str, str]:
     return (address(plain) if url is None else f"{address(url.path)}?{url.query}".rstrip("?")), anchor
 
 
-def read_cases(path: Path) -> list[Case]:
-    """The cases of a file in JSON, JSON Lines, YAML or CSV. Raises BenchmarkError with the place of a wrong one."""
+def read_cases(path: Path) -> tuple[list[Case], list[str]]:
+    """The cases of a file in JSON, JSON Lines, YAML or CSV, and those without a query or page, which take no part.
+
+    They are cases of something else, or `ragbench data repair` left them when their page was gone. Raises
+    BenchmarkError with the place of a wrong one, and for a file without a case that takes part.
+    """
     cases: dict[str, Case] = {}
+    without: list[str] = []
+    first = ""
     for location, row in read_rows_of_cases(path):
-        query = next((row[name] for name in QUERY if row.get(name)), None)
+        query = next((row[name] for name in QUERY if isinstance(row.get(name), str) and row[name].strip()), None)
         expected = next((row[name] for name in EXPECTED if row.get(name)), None)
-        if not isinstance(query, str) or not query.strip():
-            raise BenchmarkError(f"{location} has no query: write it as {', '.join(QUERY[:-1])} or {QUERY[-1]}")
         pages = tuple(dict.fromkeys(name for name, grade in graded_names(expected, location) if grade > 0))
-        if not pages and not any(name in row for name in EXPECTED):
-            fields = f"{', '.join(EXPECTED[:-1])} or {EXPECTED[-1]}"
-            raise BenchmarkError(f"{location} names no page that answers '{query[:60]}': write it as {fields}")
+        if query is None or not pages:
+            without.append(query or location)
+            first = first or f": {location} has the fields {', '.join(row)}, and"
+            continue
         if query in cases:
             raise BenchmarkError(f"{location} has the query '{query[:60]}' again: keep one case of each query")
         cases[query] = Case(query, pages, read_filter(row.get("filter"), location))
-    if not any(case.expected for case in cases.values()):
-        lack = "case with an expected page" if cases else "cases"
-        raise BenchmarkError(f"{path} has no {lack}: write a list of objects with query and expected")
-    return list(cases.values())
+    if not cases:
+        raise BenchmarkError(
+            f"{path} has no case with a query and an expected page{first or ':'} a case needs one of "
+            f"{', '.join(QUERY)} and one of {', '.join(EXPECTED)}"
+        )
+    return list(cases.values()), without
 
 
 @dataclass(frozen=True)
@@ -109,13 +115,14 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def read_baseline(path: Path, cases: Sequence[Case], names: Iterable[str], depth: int) -> dict[str, Baseline]:
-    """The baseline by surface, without cases that have no page. BenchmarkError where one of the others differs.
+def read_baseline(
+    path: Path, cases: Sequence[Case], without: Collection[str], names: Iterable[str], depth: int
+) -> dict[str, Baseline]:
+    """The baseline by surface, without the queries that take no part. BenchmarkError where one of the others differs.
 
     It must have these surfaces, and enough hits.
     """
-    wanted = {case.query: set(case.expected) for case in cases if case.expected}
-    without = {case.query for case in cases if not case.expected}
+    wanted = {case.query: set(case.expected) for case in cases}
     again = "write a new baseline with --write-baseline"
     try:
         value = read_json_file(path)

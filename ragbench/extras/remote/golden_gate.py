@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from ragbench.base import console, files
 from ragbench.base.console import counted
-from ragbench.base.errors import FAILED, BoundaryError, ConfigError, LiveError
+from ragbench.base.errors import BAD_INPUT, FAILED, BoundaryError, ConfigError, LiveError
 from ragbench.base.options import Confidence, Natural, Share, Validated, as_options
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
@@ -29,6 +29,7 @@ from ragbench.evaluation.moves import Answers, Moved, moves
 from ragbench.evidence.statistics import TIE, significant
 from ragbench.export import gate_page
 from ragbench.extras.remote.golden import Baseline, Case, is_same, read_baseline, read_cases, write_baseline
+from ragbench.extras.remote.golden_labels import NewName, all_names, lost_pages, new_names
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
 from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
@@ -40,6 +41,7 @@ _DEPTH = 10
 _TIMEOUT_S, _PER_SECOND = 30.0, 20.0
 _SIGNIFICANT_FROM = 3  # lost queries; fewer are never significant
 _NAMED = 3  # leaking hits of a query
+_OLD_NAMES = "this is so only by old names of pages: write the new ones in the golden file and its baseline"
 _NAME_IN_TEXT = re.compile(r"https?://[^\s<>()\[\]\"'`]+|[\w./-]+\.(?:mdx?|html?)\b(?:#[\w-]+)?")
 
 _HitsByQuery = Mapping[str, Sequence[str]]
@@ -119,7 +121,11 @@ class Leaking:
 
 @dataclass
 class Surface:
-    """The outcome of one search."""
+    """The outcome of one search.
+
+    `labels`: expected pages with a new name, by which the rest is measured. `of_labels`: failures that only the old
+    names have.
+    """
 
     changes: list[MeasureChange] = field(default_factory=list)
     lost: list[Moved] = field(default_factory=list)
@@ -127,10 +133,15 @@ class Surface:
     leaking: list[Leaking] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     leaks: Leaks | None = None
+    labels: list[NewName] = field(default_factory=list)
+    of_labels: list[str] = field(default_factory=list)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Ask, and write the baseline or compare with it; 1 when the search is worse. RagbenchError when nothing can be."""
+    """Ask, and write the baseline or compare with it: 1 when the search is worse, 2 when only names of pages are old.
+
+    RagbenchError when nothing can be compared.
+    """
     if not arguments.search:
         raise ConfigError("--golden needs --search: a URL with {query}, a program, or mcp: and one of these")
     if arguments.words or arguments.pin or arguments.base:
@@ -145,11 +156,10 @@ def main(arguments: argparse.Namespace) -> int:
     measures.check(names)
     depth = max(_DEPTH, *(int(name.rpartition("@")[2]) for name in names if name.rpartition("@")[2].isdigit()), 0)
     golden = Path(arguments.golden)
-    written = read_cases(golden)
-    cases, without = [case for case in written if case.expected], [case.query for case in written if not case.expected]
+    cases, without = read_cases(golden)
     file = Path(arguments.baseline) if arguments.baseline else golden.with_suffix(".baseline.json")
     surfaces = arguments.tool or ["search"]
-    baseline = None if arguments.write_baseline else read_baseline(file, written, surfaces, depth)
+    baseline = None if arguments.write_baseline else read_baseline(file, cases, without, surfaces, depth)
     asked = {name: ask(arguments, name, cases, depth) for name in surfaces}
     hits = {name: named for name, (named, _) in asked.items()}
     now = {name: {case.query: case.ranks(hits[name][case.query], depth) for case in cases} for name in surfaces}
@@ -167,30 +177,36 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"wrote {file}: the ranks of {counted(len(cases), 'query')}; commit it")
         print(*map(_without_page, without), sep="\n", end="\n" * bool(without))
         return 0
-    outcomes = judge(
-        {name: baseline[name].ranks for name in surfaces},
-        now,
-        names,
-        depth=depth,
-        hits=hits,
-        limits=limits,
-    )
+    before = {name: baseline[name].ranks for name in surfaces}
+    outcomes = judge(before, now, names, depth=depth, hits=hits, limits=limits)
+    if any(outcome.failures for outcome in outcomes.values()):
+        lost = {page: None for name in surfaces for page in lost_pages(before[name], now[name])}
+        labels = new_names(lost, golden)
+        now = {
+            name: {case.query: case.ranks(hits[name][case.query], depth, partial(all_names, labels)) for case in cases}
+            for name in surfaces
+        }
+        as_written, outcomes = outcomes, judge(before, now, names, depth=depth, hits=hits, limits=limits)
+        for name, outcome in outcomes.items():
+            outcome.labels = list(labels.values())
+            outcome.of_labels = [] if outcome.failures else as_written[name].failures
     for name, outcome in outcomes.items():
         _add_leaks(outcome, asked[name][1], baseline[name])
     failed = any(outcome.failures for outcome in outcomes.values())
+    outdated = any(outcome.of_labels for outcome in outcomes.values())
     if arguments.markdown:
         files.write_text(Path(arguments.markdown), markdown(outcomes, depth, golden, file, without))
     if arguments.json:
-        printed = {"passes": not failed, "cases": len(cases), "without_page": without, "surfaces": outcomes}
-        console.print_json(printed)
+        passes = not failed and not outdated
+        console.print_json({"passes": passes, "cases": len(cases), "without_page": without, "surfaces": outcomes})
     else:
         lines = [line for name, outcome in outcomes.items() for line in _lines(name, outcome, depth)]
         print("\n".join([*map(_without_page, without), *lines]))
-    return FAILED if failed else 0
+    return FAILED if failed else BAD_INPUT if outdated else 0
 
 
 def _without_page(query: str) -> str:
-    return f"omitted '{query}': it has lost its page, or has none, so it takes no part"
+    return f"omitted '{query}': it has no query or no expected page, so it takes no part"
 
 
 def _add_leaks(outcome: Surface, leaks: Leaks | None, baseline: Baseline) -> None:
@@ -294,7 +310,9 @@ def ask(
         except LiveError as error:
             raise LiveError(f"'{surface}' answers '{query[:60]}' with something else than hits: {error}") from None
     if not any(named.values()):
-        raise LiveError(f"'{surface}' has no hit for any of {len(cases)} queries: check --search, or start the search")
+        raise LiveError(
+            f"'{surface}' has no hit for any of {counted(len(cases), 'query')}: check --search, or start the search"
+        )
     return named, _leaks(reading, cases, answers, depth)
 
 
@@ -420,7 +438,7 @@ def _reading(arguments: argparse.Namespace, cases: Sequence[Case], answers: Mapp
             reading = HitReading(hits=best[0], document=best[1])
         elif not any(isinstance(answer, str) for answer in answers.values()):
             raise LiveError(
-                f"no answer to {len(cases)} queries has hits with a name (one is "
+                f"no answer to {counted(len(cases), 'query')} has hits with a name (one is "
                 f"{str(next(iter(answers.values())))[:80]!r}): check --search, start the search, or choose the fields "
                 "with --hits and --document"
             )
@@ -478,6 +496,9 @@ def _lines(name: str, outcome: Surface, depth: int) -> list[str]:
         lines += [f"{name} '{moved.query}': {moved.sentence(depth)}" for moved in queries]
     lines += [f"leaks '{leaking.query}': {leaking.sentence()}" for leaking in outcome.leaking]
     lines += [] if outcome.leaks is None else [outcome.leaks.sentence]
+    lines += [f"label '{label.page}' {label.sentence}" for label in outcome.labels]
+    if outcome.of_labels and not outcome.failures:
+        return [*lines, f"OLD NAMES {'; '.join(outcome.of_labels)}; {_OLD_NAMES}"]
     return lines + ([f"FAILS {failure}" for failure in outcome.failures] or ["passes"])
 
 
@@ -486,20 +507,23 @@ def markdown(
 ) -> str:
     """The outcome for a pull request; `without`: queries without an expected page."""
     failed = any(outcome.failures for outcome in outcomes.values())
+    outdated = any(outcome.of_labels for outcome in outcomes.values())
     sections = [_part(name, outcome, depth) for name, outcome in outcomes.items()]
     if without:
-        title = "Lost its page, or has none, and takes no part"
+        title = "Without a query or a page, and takes no part"
         sections.append(gate_page.GateSection("", facts=gate_page.listed(title, list(map(gate_page.code, without)))))
     again = gate_page.code(f"ragbench gate --golden {golden.name} --search ... --write-baseline")
     first = "the leaks, then the lost queries" if any(one.leaking for one in outcomes.values()) else "the lost queries"
     advice = (
         f"Start with {first}. If the change is right, because a page has a new name or another page answers now, "
         f"correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again "
-        f"({again}), and commit both."
+        f"({again}); commit both."
         if failed
+        else f"Write the new names in {gate_page.code(golden.name)} and {gate_page.code(baseline.name)}; commit both."
+        if outdated
         else "Nothing: merge. A pass does not exclude a small loss; the last column says which drop would be found."
     )
-    return gate_page.page("fails" if failed else "passes", sections, advice)
+    return gate_page.page("fails" if failed else "needs new names" if outdated else "passes", sections, advice)
 
 
 def _part(name: str, outcome: Surface, depth: int) -> gate_page.GateSection:
@@ -515,10 +539,16 @@ def _part(name: str, outcome: Surface, depth: int) -> gate_page.GateSection:
         ]
         for change in outcome.changes
     ]
+    verdict = "Fails" if outcome.failures else "Old names" if outcome.of_labels else "Passes"
+    reasons = outcome.failures or outcome.of_labels
     facts = [
-        f"**{'Fails' if outcome.failures else 'Passes'}**"
-        + "".join(f": {failure}" for failure in outcome.failures[:1]),
-        *outcome.failures[1:],
+        f"**{verdict}**" + "".join(f": {reason}" for reason in reasons[:1]),
+        *reasons[1:],
+        *([f"{_OLD_NAMES.capitalize()}."] if verdict == "Old names" else []),
+        *gate_page.listed(
+            "Labels",
+            [f"{gate_page.code(label.page)} {gate_page.escaped(label.sentence)}" for label in outcome.labels],
+        ),
         *([] if outcome.leaks is None else [f"Filters: {outcome.leaks.sentence}."]),
         *gate_page.listed(
             "Leaks",

@@ -52,22 +52,32 @@ def gate(*more: str, lost: int = 0, search: str = "") -> int:
         ("a.jsonl", '{"q": "keys", "sources": [{"path": "a"}, {"id": "b"}]}\n'),
         ("a.yaml", "- text: keys\n  relevant: [a, b]\n"),
         ("a.csv", "question,url\nkeys,a; b\n"),
+        ("a.json", '{"_doc": "x", "suite": {"how": [{"query": "keys", "expected_pages": ["a", "b"], "id": "1"}]}}'),
+        ("a.jsonl", '// a comment\n{"question": "keys", "relevantDocIds": ["a", "b"]}\n'),
+        ("a.yaml", "cases: {how: [{q: keys, expected: {ids: [a, b]}}]}"),
     ],
 )
 def test_golden_is_read_in_every_format(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text, "utf-8")
-    assert read_cases(tmp_path / name) == [Case("keys", ("a", "b"))]
+    assert read_cases(tmp_path / name) == ([Case("keys", ("a", "b"))], [])
+
+
+def test_golden_cases_of_something_else_take_no_part(tmp_path: Path) -> None:
+    cases = [{"kind": "value", "key": "k"}, {"query": "/ip", "expected_class": "path"}, {"query": "a", "url": "b"}]
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"queries": cases}), "utf-8")
+    assert read_cases(file) == ([Case("a", ("b",))], [f"{file}: case 1", "/ip"])
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[{"query": "keys"}]', "a.json: case 1 names no page that answers 'keys': write it as expected_ids"),
-        ('[{"path": "keys"}]', "a.json: case 1 has no query"),
+        ('[{"query": "keys", "answer": 1}]', "a.json: case 1 has the fields query, answer, and a case needs one of"),
+        ('[{"path": "keys"}]', "a.json must have a list of objects with query and expected"),
         ('[{"q": "a", "url": "b"}, {"q": "a", "url": "c"}]', "a.json: case 2 has the query 'a' again"),
-        ("[]", "a.json has no cases"),
-        ('[{"q": "a", "expected": []}]', "a.json has no case with an expected page"),
-        ("[1]", "a.json must have one list of objects"),
+        ("[]", "a.json has no case with a query and an expected page: a case needs one of"),
+        ('[{"q": "a", "expected": []}]', "a.json: case 1 has the fields q, expected, and a case needs one of"),
+        ("[1]", "a.json must have a list of objects"),
         ("{", "a.json cannot be read: invalid JSON at line 1"),
     ],
 )
@@ -197,7 +207,7 @@ def test_golden_case_that_lost_its_page_takes_no_part(golden: Path, capsys, name
     assert gate("--write-baseline") == 0
     (golden.parent / name).write_text(text, "utf-8")
     kept = ("--golden", name, "--baseline", "golden.baseline.json")
-    said = "omitted 'topic 0': it has lost its page, or has none, so it takes no part"
+    said = "omitted 'topic 0': it has no query or no expected page, so it takes no part"
     capsys.readouterr()
     assert gate(*kept, "--markdown", "gate.md", lost=1) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [said, f"search: {len(whole) - 1} queries"]
@@ -326,3 +336,39 @@ def test_golden_gate_infers_the_field_of_expected_pages(golden: Path, server: Se
     golden.write_text('{"lost": "41", "kept": "42"}', "utf-8")
     assert gate("--write-baseline", search=f"{server.url}/?q={{query}}") == 0
     assert '{"query": "kept", "ranks": {"42": 2}}' in golden.with_suffix(".baseline.json").read_text("utf-8")
+
+
+def test_golden_page_with_a_new_name_is_not_lost(golden: Path, capsys) -> None:
+    """By the rules of `data repair`, from the history of git, without the models that it needs."""
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b.example", *words], check=True)
+
+    for number in range(3):
+        words = " ".join(f"word{number}x{n}" for n in range(60))
+        (golden.parent / f"page{number}.md").write_text(f"# Page {number}\n\n{words}.\n", "utf-8")
+    git("init", "-q")
+    golden.write_text(json.dumps([{"query": f"topic {n}", "expected": f"page{n}.md"} for n in range(3)]), "utf-8")
+    program = "import json, pathlib, sys\nfor line in sys.stdin:\n    number = json.loads(line)['query'][-1]\n"
+    program += "    hits = [p.name for p in pathlib.Path().glob('*.md') if number in p.read_text()[:12]]\n"
+    golden.with_name("batch.py").write_text(
+        f"{program}    print(json.dumps({{'id': json.loads(line)['id'], 'hits': hits}}))\n", "utf-8"
+    )
+    assert gate("--write-baseline") == 0
+    git("add", "-A")
+    git("commit", "-qm", "pages")
+    git("mv", "page0.md", "zero.md")
+    git("commit", "-qm", "rename")
+    (golden.parent / "page1.md").rename(golden.parent / "one.md")  # not committed
+    capsys.readouterr()
+    assert gate("--markdown", "gate.txt") == 2
+    out = capsys.readouterr().out
+    assert "label 'page0.md' is zero.md now (renamed in git)\nlabel 'page1.md' is one.md now (100% of its text" in out
+    assert "OLD NAMES 2 of 3 queries lost" in out and "0 better, 0 worse" in out and "lost  '" not in out
+    text = golden.with_name("gate.txt").read_text("utf-8")
+    assert text.startswith("## Search gate needs new names\n") and "- `page0.md` is zero.md now (renamed" in text
+    (golden.parent / "page2.md").unlink()
+    assert gate("--json") == 1  # that one is lost
+    (surface,) = json.loads(capsys.readouterr().out)["surfaces"].values()
+    assert [moved["query"] for moved in surface["lost"]] == ["topic 2"]
+    assert [label["files"] for label in surface["labels"]] == [["zero.md"], ["one.md"]]

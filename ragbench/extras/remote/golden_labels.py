@@ -1,0 +1,61 @@
+"""What became of expected pages of a golden file that a search finds no more: a page with a new name is not lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragbench.base.errors import CorpusError
+from ragbench.benchmark.benchmark import docno_of_section
+from ragbench.benchmark.followed_labels import follow_names
+from ragbench.benchmark.git_history import History
+from ragbench.corpus.reader import read_vault
+from ragbench.evaluation.moves import Answers
+
+
+@dataclass(frozen=True)
+class NewName:
+    """The files in which an expected page is now, and the evidence; `doubtful`: too little of it to count them."""
+
+    page: str
+    files: tuple[str, ...]
+    reason: str
+    doubtful: bool
+
+    @property
+    def sentence(self) -> str:
+        """What became of the page."""
+        return f"{'may be' if self.doubtful else 'is'} {', '.join(self.files)} now ({self.reason})"
+
+
+def new_names(pages: Collection[str], golden: Path) -> dict[str, NewName]:
+    """The new names of pages in the repository or folder of a golden file, as `ragbench data repair` finds them.
+
+    A page that stands or is gone has none. BenchmarkError if git cannot read the history.
+    """
+    history = History.of(golden.resolve().parent)
+    folder = history.top if history else golden.resolve().parent
+    try:
+        documents = read_vault(folder).documents
+    except CorpusError:  # the pages are elsewhere
+        return {}
+    files = {document.docno: document.path for document in documents}
+    found = {}
+    for page, one in follow_names(pages, documents, folder, [golden]).items():
+        if one.is_moved or (one.doubtful and one.targets):
+            docnos = [docno_of_section(target) if one.is_section else target for target in one.targets]
+            now = (files[docno] + target.removeprefix(docno) for docno, target in zip(docnos, one.targets, strict=True))
+            found[page] = NewName(page, tuple(now), one.reason, one.doubtful)
+    return found
+
+
+def lost_pages(before: Answers, now: Answers) -> Iterator[str]:
+    """The pages that had a rank and have none."""
+    for query, ranks in before.items():
+        yield from (page for page, rank in ranks.items() if rank and not now[query][page])
+
+
+def all_names(names: Mapping[str, NewName], page: str) -> tuple[str, ...]:
+    """The names of a page by which a hit is it: its own, and new ones that are certain."""
+    return (page, *names[page].files) if page in names and not names[page].doubtful else (page,)
