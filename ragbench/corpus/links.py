@@ -202,7 +202,7 @@ class _Names:
     def at(self, path: str) -> str | None:
         """The document at a path, or the page of the folder at it."""
         for name in (path, *(posixpath.join(path, page) for page in _FOLDER_PAGES)):
-            for candidate in (name, _without_extension(name)):
+            for candidate in dict.fromkeys((name, _without_extension(name))):
                 if candidate in self.exact:
                     return candidate
                 if docno := self.folded.get(fold(candidate)):

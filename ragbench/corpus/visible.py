@@ -75,12 +75,13 @@ _HIGHLIGHT = re.compile(
     r"[ \t]*\{[{%][<%]?-?[ \t]*(?:end|/[ \t]*)\2\b[^\n]*"
 )
 _NO_TAG = r"(?:[^$<]|<(?![A-Za-z!/]))"
-_MATH = re.compile(rf"\$\${_NO_TAG}+\$\$|(?<![\\\w$])\$(?![\s$])(?:(?!\n){_NO_TAG})+(?<![\s\\])\$(?![\w$])")
+_MATH = re.compile(rf"\$(?:\${_NO_TAG}+\$\$|(?<![\\\w$]\$)(?![\s$])(?:(?!\n){_NO_TAG})+(?<![\s\\])\$(?![\w$]))")
 _SHOWN_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%(?!-?\s*(?:end)?raw\b).*?%\}")
 _LAST_STRING = r"(?:[\"'][^\"'\n]*[\"']\s*,\s*)?[\"'](?P<kept>[^\"'\n]+)[\"']"  # of two, in a macro of MDN
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
 _HEADING_ID = re.compile(
-    r"(?m)(?:\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}|[ \t]:id=\S+|<!-- *\{?#[^>]*-->)[ \t]*$"
+    r"(?m)(?:\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}|:(?<=[ \t]:)id=\S+"
+    r"|<!-- *\{?#[^>]*-->)[ \t]*$"
 )
 _ID = re.compile(r"(?:#|^\(|:id=|(?=\^))([^\s{}()#*]+)")
 _UNDERLINE = re.compile(r"\n[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
@@ -90,7 +91,6 @@ _BYTES = re.compile(
     r"|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?"
 )
 _ADDRESS, _HOST = re.compile(r"://[^\s?#]*\Z"), 253  # a path in an address, unlike a token in its query, is text
-_LONG_WORD = re.compile(r"(?<!\S)\S{60,}")
 _ENCODED = re.compile(r".*?[A-Za-z0-9+/=_-]{160}|[A-Za-z0-9+/]{60,76}\Z")  # a word in such bytes
 
 _COMPONENT = re.compile(rf"<[A-Z][\w.]*(?:[^<>{{}}\"']|\"[^\"]*\"|'[^']*'|{_BRACES})*>")
@@ -150,6 +150,8 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     tables = 0  # open in HTML, where no line is code
     blocks = list(tokens)
     for token in blocks:
+        if token.type not in ("fence", "code_block", "html_block"):
+            continue
         if token.type == "html_block" or (tables > 0 and token.type == "code_block"):
             tables += token.content.count("<table") - token.content.count("</table")
         if token.map and _PROSE.match(token.info) and (opened := _DIRECTIVE.match(text, starts[token.map[0]])):
@@ -175,7 +177,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             for match in lines:
                 if len(match[0]) > margin or match[1]:
                     edits.append(Edit(min(match.start() + margin, match.end()), match.end(), "\\" if match[1] else ""))
-    if any(map(_ENCODED.match, _LONG_WORD.findall(text))):
+    if any(_ENCODED.match(word) for word in text.split() if len(word) >= 60):
         edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match)]
     masked = _masked(text, sorted(code))
     for match in _HIGHLIGHT.finditer(masked) if "{" in masked else ():
@@ -184,8 +186,9 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
         edits += [Edit(begin, match.start("code"), fence + match[3], "template")]
         edits += [Edit(match.end("code"), end, fence, "template")]
         masked = _masked(masked, [match.span()])
-    for pattern in (_CODE_SPAN, _MATH):
-        masked = _masked(masked, (match.span() for match in pattern.finditer(masked)))
+    for sign, pattern in (("`", _CODE_SPAN), ("$", _MATH)):
+        if sign in masked:
+            masked = _masked(masked, (match.span() for match in pattern.finditer(masked)))
     for match in _HEADING_ID.finditer(masked) if re.search(r"\{|:id=|<!--", masked) else ():
         line = masked[masked.rfind("\n", 0, match.start()) + 1 : match.start()]
         if line.lstrip(" \t>").startswith("#") or _UNDERLINE.match(masked, match.end()):
@@ -196,8 +199,9 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
         edits += [Edit(*sign.span()) for sign in re.compile(r"(?m)^#{1,6}[ \t]+").finditer(masked, *tabs.span())]
     if "raw" in masked or "v-pre" in masked:  # templates that are shown
         masked = _VERBATIM.sub(lambda match: _SHOWN_TEMPLATE.sub(_signs, match[0]), masked)
+    lower = masked.lower()
     for sign, pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
-        if sign not in masked:
+        if sign not in lower:
             continue
         if becomes is _string:
             masked = _COMPONENT.sub(lambda match: re.sub(_BRACES, _signs, match[0]), masked)
@@ -207,7 +211,9 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
             ids = tuple(_ID.findall(match[0])) if kind in ("place", "block-id") else ()
             edits.append(Edit(*match.span(), becomes(written), "" if kind == "place" else kind, ids))
             spans.append(match.span())
-        masked = _masked(masked, spans) if spans else masked
+        if spans:
+            masked = _masked(masked, spans)
+            lower = masked.lower()
     if "](" in masked or "]:" in masked:
         masked = _masked(masked, (match.span() for match in _DESTINATION.finditer(masked)))
     return edits, masked
@@ -319,7 +325,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule("--8<--", r"^[ \t]*--8<--(?:[ \t]*[\"'](?P<kept>[^\"'\n]*)[\"'])?.*$", "include"),
     _rule("<<<", r"^[ \t]*<<<[ \t]+(?P<kept>[^\s{]*).*$", "include"),
     _rule("{", r"^[ \t]*\{[*!] (?P<kept>\S*).* [*!]\}$", "include"),
-    _rule("[", r"^[ \t]*\[\[?_?TO(?:C|SP)_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
+    _rule("toc", r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
+    _rule("[[_tosp_", r"^[ \t]*\[\[_TOSP_\]\][ \t]*$", "template", flags=re.IGNORECASE),  # of Azure DevOps
     _rule("^", r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
     _rule(":::", r"^:::[ \t]+(?P<kept>\w+[._]\w[\w.]*)[ \t]*(?:\n+[ \t]{4,}\S.*)*$", "include"),
     _rule(":::", rf"^{_DIRECTIVE.pattern}", "", _title_of_block),
@@ -339,7 +346,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("data:", r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
     _rule("&", r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
 )
-"""What stands between tags: a sign without which a text has none, a pattern, what is shown instead, and the kind."""
+"""What stands between tags: a sign (lower-case) without which a text has none, a pattern, what is shown, the kind."""
 _EXPRESSION = _rule("{", rf"(?<!\\){_BRACES}", "template", _string)
 _ATTRIBUTES = _rule(
     "{",
