@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
@@ -26,6 +27,8 @@ from ragbench.base.progress import Nothing, Progress, Report, is_shown, rows, sh
 if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
+
+    Rows = Sequence[Mapping[str, Any]]
 
 
 SCREEN = 80
@@ -229,26 +232,30 @@ class _TextColumn:
         return self.widest if self.is_number else max(map(len, words), default=0)
 
 
-def _columns(frame: pd.DataFrame, formats: Mapping[str, str] | None) -> list[_TextColumn]:
+def _columns(table: pd.DataFrame | Rows, formats: Mapping[str, str] | None) -> list[_TextColumn]:
+    if isinstance(table, Sequence):
+        columns = {name: [row.get(name) for row in table] for name in dict.fromkeys(chain.from_iterable(table))}
+        numbers = {name for name in columns if {*map(type, columns[name])} <= {int, float, type(None)}}
+    else:
+        columns = {str(name): list(values) for name, values in table.items()}
+        numbers = {str(name) for name, kind in table.dtypes.items() if kind.kind in "fiu"}
     return [
-        _TextColumn(
-            str(name), [_cell(value, (formats or {}).get(str(name))) for value in values], values.dtype.kind in "fiu"
-        )
-        for name, values in frame.items()
+        _TextColumn(name, [_cell(value, (formats or {}).get(name)) for value in values], name in numbers)
+        for name, values in columns.items()
     ]
 
 
 def print_table(
-    frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None, in_pipe: int = _PIPE
+    table: pd.DataFrame | Rows, title: str = "", formats: Mapping[str, str] | None = None, in_pipe: int = _PIPE
 ) -> None:
-    """A data frame on standard output; numbers to the right, with four decimals unless `formats` says otherwise.
+    """A data frame or rows on standard output; numbers to the right, with four decimals unless `formats` says else.
 
     Columns that do not fit the terminal, or `in_pipe` characters of a pipe, stand in further tables below, each of
     which begins with the first column.
     """
     if title:
         print_text(title)
-    columns, width = _columns(frame, formats), _width(in_pipe)
+    columns, width = _columns(table, formats), _width(in_pipe)
     while columns:
         count = _count_that_fits(width, columns)
         render(_table(columns[:count], width), in_pipe)

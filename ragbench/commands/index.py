@@ -33,8 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Build or list."""
-    import pandas as pd
-
     from ragbench.config import composition
     from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.vocabulary import Vocabulary
@@ -76,17 +74,15 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json(rows)
     else:
-        console.print_table(pd.DataFrame(rows), formats={"build seconds": ".2f", "terms": ".0f"})
+        console.print_table(rows, formats={"build seconds": ".2f", "terms": ".0f"})
     return 0
 
 
 def _check(store: ArtefactStore, as_json: bool) -> int:
     """Read all; a damaged artefact is built again when it is next needed."""
-    import pandas as pd
-
     rows = [{"kind": kind, "name": name, "state": reason or "whole"} for kind, name, reason in store.check()]
     if as_json:
         console.print_json(rows)
     else:
-        console.print_table(pd.DataFrame(rows))
+        console.print_table(rows)
     return FAILED if any(row["state"] != "whole" for row in rows) else 0

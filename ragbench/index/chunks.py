@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
 from functools import cached_property
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,18 +62,18 @@ def _chunk_columns(rows: Sequence[tuple[int, Chunk]], documents: Sequence[Docume
     number_of = {chunk.chunk_id: row for row, (_, chunk) in enumerate(rows)}
     chunks = [chunk for _, chunk in rows]
     return {
-        "chunk_id": pa.array([c.chunk_id for c in chunks], pa.large_string()),
-        "document": pa.array([d for d, _ in rows], pa.int32()),
-        "text": pa.array([c.text for c in chunks], pa.large_string()),
-        "header_path": pa.array([list(c.header_path) for c in chunks], pa.list_(pa.string())),
-        "sections": pa.array([list(c.sections) for c in chunks], pa.list_(pa.int32())),
-        "start": pa.array([c.start for c in chunks], pa.int32()),
-        "end": pa.array([c.end for c in chunks], pa.int32()),
-        "start_line": pa.array([lines[d].of(c.start) for d, c in rows], pa.int32()),
-        "end_line": pa.array([lines[d].of(c.end - 1) for d, c in rows], pa.int32()),
-        "parent": pa.array([number_of[c.parent] if c.parent else -1 for c in chunks], pa.int32()),
-        "is_parent": pa.array([c.is_parent for c in chunks], pa.bool_()),
-        "content_hash": pa.array([_content_hash(c.text) for c in chunks], pa.uint64()),
+        "chunk_id": _array([c.chunk_id for c in chunks], pa.large_string()),
+        "document": _array([d for d, _ in rows], pa.int32()),
+        "text": _array([c.text for c in chunks], pa.large_string()),
+        "header_path": _array([list(c.header_path) for c in chunks], pa.list_(pa.string())),
+        "sections": _array([list(c.sections) for c in chunks], pa.list_(pa.int32())),
+        "start": _array([c.start for c in chunks], pa.int32()),
+        "end": _array([c.end for c in chunks], pa.int32()),
+        "start_line": _array([lines[d].of(c.start) for d, c in rows], pa.int32()),
+        "end_line": _array([lines[d].of(c.end - 1) for d, c in rows], pa.int32()),
+        "parent": _array([number_of[c.parent] if c.parent else -1 for c in chunks], pa.int32()),
+        "is_parent": _array([c.is_parent for c in chunks], pa.bool_()),
+        "content_hash": _array([_content_hash(c.text) for c in chunks], pa.uint64()),
     }
 
 
@@ -84,22 +85,20 @@ def _document_columns(documents: Sequence[Document]) -> dict[str, pa.Array]:
     headings = [[section.path[-1] if section.path else "" for section in listed] for listed in sections]
     link = pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading", "label")])
     return {
-        "docno": pa.array([d.docno for d in documents], pa.large_string()),
-        "path": pa.array([d.path for d in documents], pa.large_string()),
-        "title": pa.array([d.title for d in documents], pa.large_string()),
-        "text": pa.array([d.text for d in documents], pa.large_string()),
-        "first_line": pa.array([d.first_line for d in documents], pa.int32()),
-        "frontmatter": pa.array([_frontmatter_json(d.frontmatter) for d in documents], pa.large_string()),
-        "tags": pa.array([list(d.tags) for d in documents], pa.list_(pa.string())),
-        "digest": pa.array([d.digest for d in documents], pa.string()),
-        "size_bytes": pa.array([d.size_bytes for d in documents], pa.int64()),
-        "anchors": pa.array([[section.anchor for section in listed] for listed in sections], pa.list_(pa.string())),
-        "levels": pa.array([[section.level for section in listed] for listed in sections], pa.list_(pa.int32())),
-        "headings": pa.array(headings, pa.list_(pa.string())),
-        "section_starts": pa.array(
-            [[section.start for section in listed] for listed in sections], pa.list_(pa.int32())
-        ),
-        "links": pa.array([list(map(asdict, d.links)) for d in documents], pa.list_(link)),
+        "docno": _array([d.docno for d in documents], pa.large_string()),
+        "path": _array([d.path for d in documents], pa.large_string()),
+        "title": _array([d.title for d in documents], pa.large_string()),
+        "text": _array([d.text for d in documents], pa.large_string()),
+        "first_line": _array([d.first_line for d in documents], pa.int32()),
+        "frontmatter": _array([_frontmatter_json(d.frontmatter) for d in documents], pa.large_string()),
+        "tags": _array([list(d.tags) for d in documents], pa.list_(pa.string())),
+        "digest": _array([d.digest for d in documents], pa.string()),
+        "size_bytes": _array([d.size_bytes for d in documents], pa.int64()),
+        "anchors": _array([[section.anchor for section in listed] for listed in sections], pa.list_(pa.string())),
+        "levels": _array([[section.level for section in listed] for listed in sections], pa.list_(pa.int32())),
+        "headings": _array(headings, pa.list_(pa.string())),
+        "section_starts": _array([[section.start for section in listed] for listed in sections], pa.list_(pa.int32())),
+        "links": _array([list(map(asdict, d.links)) for d in documents], pa.list_(link)),
     }
 
 
@@ -110,7 +109,7 @@ def _block_columns(blocks: Sequence[tuple[int, str, str, int, int]]) -> dict[str
     types = (pa.int32(), pa.string(), pa.large_string(), pa.int32(), pa.int32())
     names = ("chunk", "language", "code", "start_line", "end_line")
     return {
-        name: pa.array([block[column] for block in blocks], kind)
+        name: _array([block[column] for block in blocks], kind)
         for column, (name, kind) in enumerate(zip(names, types, strict=True))
     }
 
@@ -153,22 +152,22 @@ class ChunkTable:
     @cached_property
     def n_retrievable(self) -> int:
         """How many chunks can be retrieved: the rows before the first parent."""
-        return len(self) - int(np.count_nonzero(self._chunks["is_parent"].to_numpy()))
+        return len(self) - sum(int(part.true_count) for part in self._chunks["is_parent"].chunks)
 
     @cached_property
     def document(self) -> NDArray[np.int32]:
         """The document's row of every chunk, shape (n,)."""
-        return self._numbers("document") - np.int32(self._first_document)
+        return _numbers(self._chunks["document"]) - np.int32(self._first_document)
 
     @cached_property
     def parent(self) -> NDArray[np.int32]:
         """The parent's chunk number of every chunk, -1 without one, shape (n,)."""
-        return self._numbers("parent")
+        return _numbers(self._chunks["parent"])
 
     @cached_property
     def content_hash(self) -> NDArray[np.uint64]:
         """64 bits of a digest of every chunk's text, shape (n,)."""
-        return np.asarray(self._chunks["content_hash"].to_numpy(), dtype=np.uint64)
+        return _numbers(self._chunks["content_hash"])
 
     @cached_property
     def docnos(self) -> list[str]:
@@ -346,10 +345,7 @@ class ChunkTable:
     @cached_property
     def chunk_of_block(self) -> NDArray[np.int32]:
         """The chunk that holds each code block."""
-        return np.asarray(self._blocks["chunk"].to_numpy(), dtype=np.int32)
-
-    def _numbers(self, column: str) -> NDArray[np.int32]:
-        return np.asarray(self._chunks[column].to_numpy(), dtype=np.int32)
+        return _numbers(self._blocks["chunk"])
 
 
 class _Lines:
@@ -387,6 +383,35 @@ def _content_hash(text: str) -> int:
 
 def _frontmatter_json(frontmatter: Mapping[str, Any]) -> str:
     return json.dumps(frontmatter, default=str, sort_keys=True, ensure_ascii=False)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """As `pyarrow.array`, which imports pandas: this takes longer than reading a thousand pages."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        fields = [_array([value[field.name] for value in values], field.type) for field in kind]
+        return pa.StructArray.from_arrays(fields, fields=list(kind))
+    if pa.types.is_list(kind):
+        items = _array(list(chain.from_iterable(values)), kind.value_type)
+        return pa.ListArray.from_arrays(_array([*accumulate(map(len, values), initial=0)], pa.int32()), items, kind)
+    present = np.array([value is not None for value in values], bool)
+    if str(kind).endswith("string"):
+        texts = [(value or "").encode() for value in values]
+        offsets = [*accumulate(map(len, texts), initial=0)]
+        data = [np.array(offsets, "int32" if kind == pa.string() else "int64"), b"".join(texts)]
+    else:
+        numbers = np.array(values, str(kind))
+        data = [np.packbits(numbers, bitorder="little") if kind == pa.bool_() else numbers]
+    missing = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [missing, *map(pa.py_buffer, data)])
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """As `column.to_numpy()`, which imports pandas, too."""
+    kind = np.dtype(str(column.type))
+    parts = [np.frombuffer(p.buffers()[1], kind, len(p), p.offset * kind.itemsize) for p in column.chunks if len(p)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
 
 
 def _write(path: Path, columns: Mapping[str, pa.Array]) -> None:

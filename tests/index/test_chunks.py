@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ragbench.corpus.reader import read_vault
 from ragbench.index.chunking import HeaderChunker, ParentChildChunker
-from ragbench.index.chunks import ChunkTable, build_chunks
+from ragbench.index.chunks import ChunkTable, _array, build_chunks
 
 VAULT = Path(__file__).parent.parent / "data" / "vault"
 
@@ -135,3 +136,19 @@ def test_part_of_a_chunk_table_counts_from_zero(flat) -> None:
     assert part.document.tolist() == (table.document[start:stop] - 2).tolist()
     assert part.n_retrievable == len(part) == stop - start
     assert part.part(1, 2).docnos == table.docnos[3:4]
+
+
+def test_columns_equal_those_of_pyarrow() -> None:
+    link = pa.struct([("text", pa.string()), ("target", pa.string())])
+    values = {
+        pa.string(): ["a", None, "ü\0"],
+        pa.large_string(): [],
+        pa.bool_(): [True, False, True] * 5,
+        pa.uint64(): [2**63 + 1, 0],
+        pa.list_(pa.int32()): [[1, 2], [], [3]],
+        pa.list_(link): [[{"text": "x", "target": None}], [], [{"text": "", "target": "é"}]],
+    }
+    for kind, column in values.items():
+        made = _array(column, kind)
+        made.validate(full=True)
+        assert made.equals(pa.array(column, kind)) and made.type == kind

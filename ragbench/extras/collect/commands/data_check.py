@@ -26,8 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Load the benchmark, check it and print the findings."""
-    import pandas as pd
-
     from ragbench.config import composition, project
     from ragbench.extras.collect.check import check
 
@@ -44,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
     for note in benchmark.notes:
         print(note)
     if findings:
-        console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
+        console.print_table([vars(finding) for finding in findings])
     numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
     print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
     if not counts["error"]:
