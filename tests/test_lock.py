@@ -185,7 +185,12 @@ def test_lock_gate_needs_nothing_else_and_all_of_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     refused = subprocess.run(call("gate", [url]), cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "connection refused" in refused.stderr, refused.stderr
-    imported = used(done.stdout) | used(refused.stdout)
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide" / "access.md").write_text("---\naliases: /guide/keys\n---\n# Keys\n", encoding="utf-8")
+    (tmp_path / "batch.py").write_text(BATCH.replace("keys", "access"), encoding="utf-8")
+    renamed = subprocess.run(call("gate", [common]), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "label 'guide/keys.md' is guide/access.md now (its frontmatter" in renamed.stdout, renamed.stderr
+    imported = used(done.stdout) | used(refused.stdout) | used(renamed.stdout)
     assert imported >= set(lock.GATE), set(lock.GATE) - imported
     other = subprocess.run(call("gate", [["doctor"]]), cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "ragbench: this command needs the package rich: pip install ragbench" in other.stderr

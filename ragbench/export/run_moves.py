@@ -28,6 +28,7 @@ _ADVICE = {
     3: "Add judged queries, as many as the line on quality says, or set a larger `--margin`. A harmless change often "
     "ends like this with few queries.",
 }
+_FOLLOW = "Repair the judgments of pages that moved (`ragbench data repair --write`), in this change. "
 
 
 def moved(checks: Sequence[Check], baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[list[Moved], list[Moved]]:
@@ -68,16 +69,18 @@ def markdown(checks: Sequence[Check], code: int, baseline: MeasuredArm, candidat
     lost, won = moved(checks, baseline, candidate)
     levels = [level for check in checks for level in check.levels]
     table = [["level", "before", "now", "change and its CI", "verdict"], *map(_row, levels)] if levels else []
-    facts = [f"**{check.part.capitalize()}** {_said(check)}" for check in checks]
+    facts = [f"**{check.part.capitalize()}**{_said(check)}" for check in checks]
     facts.append(f"**Queries** {_use_of_queries(candidate, levels)}")
     title = candidate.name if candidate.name == baseline.name else f"{baseline.name} → {candidate.name}"
     section = gate_page.GateSection(title, table, facts, lost, won, DEPTH)
-    return gate_page.page(_OUTCOMES[code], [section], _ADVICE[code])
+    labels = candidate.results.labels
+    follow = "" if labels is None or labels.health.is_sound else _FOLLOW
+    return gate_page.page(_OUTCOMES[code], [section], follow + _ADVICE[code])
 
 
 def _said(check: Check) -> str:
-    outcome = {"passes": "passes", "fails": "fails", "not checked": "is not shown"}[check.outcome]
-    return f"{outcome}: {gate_page.escaped(check.message)}."
+    outcome = {"passes": " passes", "fails": " fails", "not checked": ", not checked"}[check.outcome]
+    return f"{outcome}: {gate_page.escaped(check.message.removeprefix('not checked: '))}."
 
 
 def _row(level: LevelComparison) -> list[str]:

@@ -128,7 +128,7 @@ def test_action_comments_on_renamed_merged_and_deleted_pages(notes: Path, binari
     assert text.startswith("<!-- ragbench: gate -->\n## Search gate is inconclusive: 1 query lost\n")
     assert f"- `care of {WORDS[5]}`: `{WORDS[5]}.md` was at 1, is not in 10" in text
     assert "label health: " in text
-    assert "| documents, nDCG@10 |" in text and "**What to do.**" in text
+    assert "| documents, nDCG@10 |" in text and "**What to do.** Repair the judgments of pages that moved (" in text
     assert not any(f"`care of {word}`" in text for word in WORDS[:5])
     assert (job.temp / "summary").read_text("utf-8") in text
     outcome = job.run("outcome")

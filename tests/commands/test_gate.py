@@ -121,7 +121,7 @@ def test_gate_writes_markdown_with_both_levels(write_results, tmp_path: Path, ca
     assert (
         "| documents, nDCG@10 | 0.500 | 0.400 | -0.100 \\[" in text and "| significantly worse |\n| passages, " in text
     )
-    assert "**Latency** is not shown: " in text and "no earlier comparison is recorded here" in text
+    assert "**Latency**, not checked: " in text and "no earlier comparison is recorded here" in text
     assert cli.main(["gate", "nowhere", "--markdown", str(page)]) == 2
     refusal = capsys.readouterr().err.removeprefix("ragbench: ")
     assert page.read_text("utf-8").startswith("## Search gate compared nothing\n\n")

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ragbench.base import files
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.benchmark.judgments import graded_names
 from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases, write_atomically
@@ -149,7 +150,7 @@ def read_baseline(
         changed = [q for q in {**wanted, **kept} if q not in kept or wanted.get(q) != set(kept[q])]
         if changed:
             raise BenchmarkError(
-                f"{path} has other labels than the golden file for {len(changed)} queries, such as "
+                f"{path} has other labels than the golden file for {counted(len(changed), 'query')}, such as "
                 f"'{changed[0][:60]}', so nothing can be compared: {again}"
             )
     if value["depth"] is None or value["depth"] < depth:

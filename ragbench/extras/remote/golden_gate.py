@@ -517,7 +517,7 @@ def markdown(
     advice = (
         f"Start with {first}. If the change is right, because a page has a new name or another page answers now, "
         f"correct {gate_page.code(golden.name)}, write {gate_page.code(baseline.name)} again "
-        f"({again}); commit both."
+        f"({again}), and commit both."
         if failed
         else f"Write the new names in {gate_page.code(golden.name)} and {gate_page.code(baseline.name)}; commit both."
         if outdated

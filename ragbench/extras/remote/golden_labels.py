@@ -12,6 +12,7 @@ from ragbench.benchmark.followed_labels import follow_names
 from ragbench.benchmark.git_history import History
 from ragbench.corpus.reader import read_vault
 from ragbench.evaluation.moves import Answers
+from ragbench.extras.remote.golden import is_same
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,13 @@ def new_names(pages: Collection[str], golden: Path) -> dict[str, NewName]:
     files = {document.docno: document.path for document in documents}
     found = {}
     for page, one in follow_names(pages, documents, folder, [golden]).items():
-        if one.is_moved or (one.doubtful and one.targets):
-            docnos = [docno_of_section(target) if one.is_section else target for target in one.targets]
-            now = (files[docno] + target.removeprefix(docno) for docno, target in zip(docnos, one.targets, strict=True))
-            found[page] = NewName(page, tuple(now), one.reason, one.doubtful)
+        docnos = [docno_of_section(target) if one.is_section else target for target in one.targets]
+        now = tuple(
+            files[docno] + target.removeprefix(docno) for docno, target in zip(docnos, one.targets, strict=True)
+        )
+        if now and (one.doubtful or not any(is_same(page, file) for file in now)):
+            reason = one.reason if one.is_moved or one.doubtful else "its frontmatter or title has this name"
+            found[page] = NewName(page, now, reason, one.doubtful)
     return found
 
 
