@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -56,17 +55,40 @@ def main(arguments):
     return 0
 """
 WITHOUT = """
-import importlib, pkgutil, sys
+import importlib, os, pathlib, pkgutil, sys
 import ragbench
-from ragbench.commands import SUMMARY
 
-missing = sys.argv[1:]
-assert "search" in SUMMARY and not set(missing) & {"studio"} & set(SUMMARY)
-found = [each.name for each in pkgutil.walk_packages(ragbench.__path__, "ragbench.")]
-assert not [name for name in found for extra in missing if name.startswith(f"ragbench.extras.{extra}")]
-for name in found:
-    if name != "ragbench.__main__":
-        importlib.import_module(name)
+def read(missing):
+    found = [each.name for each in pkgutil.walk_packages(ragbench.__path__, "ragbench.")]
+    assert not [name for name in found for extra in missing if name.startswith(f"ragbench.extras.{extra}")]
+    for name in found:
+        if name != "ragbench.__main__":
+            importlib.import_module(name)
+
+def without(missing):
+    global ragbench
+    for name in [name for name in sys.modules if name.split(".")[0] == "ragbench"]:
+        del sys.modules[name]
+    for extra in missing:
+        os.rename(f"ragbench/extras/{extra}", f"gone-{extra}")
+    importlib.invalidate_caches()
+    import ragbench
+    from ragbench.commands import SUMMARY, cli
+    assert "search" in SUMMARY and not set(missing) & {"studio"} & set(SUMMARY)
+    read(missing)
+    assert cli.main(["list", "experiments"]) == 0
+
+read([])  # the packages of others stay loaded
+for each in sys.argv[1:]:
+    missing = each.split(",")
+    print("without", each, flush=True)
+    if not (child := os.fork()):
+        without(missing)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, each
+    for path in pathlib.Path().glob("gone-*"):
+        path.rename(f"ragbench/extras/{path.name[5:]}")
 """
 
 
@@ -124,31 +146,30 @@ def needed_by(extra: str) -> set[str]:
     return needing
 
 
-def without(extras: Iterable[str], tmp_path: Path) -> dict[str, Any]:
-    """A copy of the tree without some extras, whose modules all import; the place of a process in it."""
+def tree(tmp_path: Path) -> dict[str, Any]:
+    """A copy of what ragbench is made of; the place of a process in it."""
     for folder in ("ragbench", "conf", "corpus", "qrels"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
-    for name in extras:
-        shutil.rmtree(tmp_path / "ragbench" / name)
-    here = {"cwd": tmp_path, "PYTHONPATH": str(tmp_path)}
-    python("-c", WITHOUT, *(name.removeprefix("extras/") for name in extras), **here)
-    return here
+    return {"cwd": tmp_path, "PYTHONPATH": str(tmp_path)}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", EXTRAS)
-def test_extra_can_be_deleted(tmp_path: Path, extra: str) -> None:
-    """Without an extra and those that need it, what is left imports and composes."""
-    here = without(sorted(needed_by(extra)), tmp_path)
-    assert "phase1" in python("-m", "ragbench", "list", "experiments", **here)
+def test_every_extra_can_be_deleted(tmp_path: Path) -> None:
+    """Without an extra and those that need it, or without any, what is left imports and composes."""
+    sets = [needed_by(extra) for extra in EXTRAS] + [set(EXTRAS)]
+    missing = [",".join(sorted(name.removeprefix("extras/") for name in each)) for each in sets]
+    printed = python("-c", WITHOUT, *missing, **tree(tmp_path))
+    assert printed.count("\nphase1 ") == len(sets), printed
 
 
 @pytest.mark.slow
 def test_extras_can_all_be_deleted(tmp_path: Path) -> None:
     """Without any extra, what is left also measures, and its tests pass."""
-    here = without(EXTRAS, tmp_path)
-    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "extras"))
+    here = tree(tmp_path)
+    for name in EXTRAS:
+        shutil.rmtree(tmp_path / "ragbench" / name)
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("extras"))
     tea = tmp_path / "tests" / "data" / "tea"
     data = ("data=vault", f"data.corpus={tea / 'vault'}", f"data.queries={tea / 'relevant.csv'}", "split=all")
     shown = python("-m", "ragbench", "run", "exp=phase1", *data, "tracking.enabled=false", **here)

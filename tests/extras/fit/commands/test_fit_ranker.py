@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,18 +54,15 @@ def words_of(workplace: Path, letter: str) -> list[str]:
     return [*WORDS, *data, f"paths.results={workplace / 'results'}"]
 
 
-def train_shared(workplace: Path, rounds: int) -> None:
-    """Write the ranker `mine`, one without each site, and the sheet."""
-    words = [
-        str(workplace / "sites.yaml"),
-        "--rounds",
-        str(rounds),
-        "--write",
-        "mine",
-        "--sheet",
-        str(workplace / "sheet.md"),
-    ]
-    assert shared_ranker.main([*words, *WORDS, f"paths.results={workplace / 'results'}"]) == 0
+def train_shared(workplace: Path, conf: Path) -> None:
+    """Write the ranker `mine`, one without each site, and the sheet; trained once, and copied for each test."""
+    kept = workplace / "trained"
+    if kept.exists():
+        shutil.copytree(kept, conf / "ranker", dirs_exist_ok=True)
+        return
+    words = [workplace / "sites.yaml", "--rounds", 30, "--write", "mine", "--sheet", workplace / "sheet.md"]
+    assert shared_ranker.main([*map(str, words), *WORDS, f"paths.results={workplace / 'results'}"]) == 0
+    shutil.copytree(conf / "ranker", kept)
 
 
 def trees_of(conf: Path, name: str) -> Path:
@@ -74,7 +72,7 @@ def trees_of(conf: Path, name: str) -> Path:
 
 @pytest.mark.slow
 def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsys, workplace: Path, conf: Path) -> None:
-    train_shared(workplace, rounds=30)
+    train_shared(workplace, conf)
     text = trees_of(conf, "mine").read_text()
     name = pinned_text.named("mine", text)
     assert name in (conf / "ranker" / "mine.yaml").read_text()
@@ -107,7 +105,7 @@ def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsy
 
 @pytest.mark.slow
 def test_fit_ranker_tool_also_writes_orders_without_a_site_and_a_sheet(workplace: Path, conf: Path) -> None:
-    train_shared(workplace, rounds=5)
+    train_shared(workplace, conf)
     sheet = workplace / "sheet.md"
     text = trees_of(conf, "mine").read_text()
     assert pinned_text.named("mine", text) in sheet.read_text() and str(workplace) not in sheet.read_text()
@@ -119,7 +117,7 @@ def test_fit_ranker_tool_also_writes_orders_without_a_site_and_a_sheet(workplace
 @pytest.mark.slow
 def test_fit_ranker_adds_trees_only_if_significant(capsys, workplace: Path, conf: Path) -> None:
     learn = ["fit", "ranker", "--rounds", "30", "--json", "--write", "own"]
-    train_shared(workplace, rounds=30)
+    train_shared(workplace, conf)
     capsys.readouterr()
     # On a vault like those that it was learned from there is nothing left to learn.
     assert cli.main([*learn, *words_of(workplace, "a"), "ranker=mine"]) == 0
@@ -154,7 +152,7 @@ def _killed(*given: object) -> None:
 
 @pytest.mark.slow
 def test_finetuned_ranker_keeps_the_trees_of_its_start(workplace: Path, conf: Path) -> None:
-    train_shared(workplace, rounds=5)
+    train_shared(workplace, conf)
     settings = composition.compose([*words_of(workplace, "z"), "ranker=mine"])
     start = settings.pipeline.first(Rank)
     assert start is not None
