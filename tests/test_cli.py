@@ -14,6 +14,7 @@ import pytest
 
 from ragbench import commands
 from ragbench.commands import GROUPS, SUMMARY, WORDS, cli, everything
+from tests.tables import rows
 from tests.waiting import until
 
 DATA = Path(__file__).parent / "data"
@@ -81,27 +82,7 @@ def test_commands_have_the_same_style_of_options(command: str) -> None:
     assert all(str(action.metavar).endswith("key=value") for action in words), command
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["fly"], "unknown command 'fly'"),
-        (["run", "p2=maybe"], "p2 cannot be 'maybe'"),
-        (["run", "wrong.key=1"], "wrong is unknown"),
-        (["run", "dense.depth=ten"], "dense.depth must be a whole number of at least 1, got 'ten'"),
-        (["run", "data.corpus=/nowhere/at/all"], "/nowhere/at/all"),
-        (["run", "tracking.uri=sqlite:////proc/nowhere/mlflow.db"], "the MLflow store"),
-        (["run", "--cfg", "job"], "--cfg is an option of Hydra: `ragbench list config` prints the configuration\n"),
-        (["run", "--info"], "--info is an option of Hydra: `ragbench list config`"),
-        (["run", "-cn", "phase1"], "-cn is an option of Hydra: choose a preset with exp=NAME"),
-        (["ablate", "--config-name=phase1"], "--config-name is an option of Hydra: choose a preset with exp=NAME"),
-        (["run", "--config-dir", "x"], "--config-dir is an option of Hydra: put your settings into ragbench.yaml"),
-        (["run", "exp=phase1,all"], "'exp=phase1,all' has several values: add -m"),
-        (["run", "paths.results=/proc/nowhere"], "the results folder /proc/nowhere cannot be written (no such file"),
-        (["search"], "query is missing: ragbench search --help"),
-        (["search", ""], "the query is empty"),
-        (["search", "x", "--top", "0"], "--top must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), rows("cli", "command_line_refuses_bad_input_in_one_sentence"))
 def test_command_line_refuses_bad_input_in_one_sentence(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

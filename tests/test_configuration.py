@@ -14,6 +14,7 @@ from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate
 from tests.naming import naming
+from tests.tables import rows
 
 CONF = locations.configuration()
 
@@ -28,62 +29,8 @@ def test_configuration_refuses_a_loader_that_is_a_list(conf: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["p2=maybe"], r"p2 cannot be 'maybe': the options are off, on"),
-        (["nonsense=1"], r"nonsense is unknown"),
-        (["dense.depht=5"], r"dense\.depht is unknown; did you mean dense\.depth\?"),
-        (["+dense.depht=5"], r"dense\.depht is unknown; did you mean dense\.depth\?"),
-        (["dense.depth=ten"], r"dense\.depth must be a whole number of at least 1, got 'ten'"),
-        (["dense.depth=0"], r"dense\.depth must be at least 1, got 0"),
-        (["fuse.weights.dense=-1"], r"fuse\.weights\.dense must be at least 0"),
-        (["calibration.steepness=0"], r"calibration\.steepness must be above 0"),
-        (["split=dev"], r"split must be one of train, test, all, got 'dev'"),
-        (["order=[dense,fuse,fuse]"], r"order names 'fuse' more than once"),
-        (["order=[dense,fuze]"], r"order names 'fuze', which is not a stage"),
-        (["order=[fuse,dense]"], r"stage 'fuse' needs a ranking"),
-        (["index.dense.kind=annoy"], r"index\.dense\.kind must be one of flat, hnsw, ivf_sq8, auto, got 'annoy'"),
-        (["+lexical.fields.colour=1.0"], r"lexical\.fields names 'colour', which must be one of content, title"),
-        (["+sources.more={kind: words}"], r"sources\.more\.kind must be dense or lexical, got 'words'"),
-        (["+sources.more={kind: dense, index: {encode: x}}"], r"sources\.more\.index\.encode is unknown"),
-        (["+sources.more={kind: lexical, index: {unit: line}}"], r"sources\.more\.index\.unit must be one of chunk"),
-        (["latency.rounds=0"], r"latency\.rounds must be at least 1"),
-        (["dense._target_=os.nothing"], r"dense\._target_ names os\.nothing, which cannot be imported"),
-        (["p2="], r"p2 cannot be '': the options are off, on"),
-        (["dense.depth=[1"], r"dense\.depth cannot be read from '\[1': close its brackets"),
-        (["+exp=nothing"], r"exp cannot be 'nothing'; the options are all, baseline"),
-        (["exp=phase9"], r"exp cannot be 'phase9'; did you mean phase1 or phase2 or phase3 or phase4\?"),
-        (["p6=yes"], r"p6 cannot be 'yes'; did you mean on\?"),
-        (["p6=null"], r"p6 cannot be null; did you mean off\?"),
-        (["p6=on,off"], r"'p6=on,off' has several values: add -m"),
-        (["+foo=1"], r"foo is unknown: `ragbench list parameters` shows all keys"),
-        (["++dense=7"], r"dense must be a mapping with depth, document, .*got 7"),
-        (["+p6.depht=3"], r"p6\.depht is unknown; did you mean p6\.depth\?"),
-        (["depth=3"], r"depth is unknown; did you mean dense\.depth or lexical\.depth or"),
-        (["p6.depth=3"], r"p6\.depth cannot be set with p6=off: add p6=on"),
-        (["p4.fields.title=3"], r"p4\.fields\.title cannot be set with p4=off: add p4=on"),
-        (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=derived or topics=questions"),
-        (["exp=lexical_v3", "dense.depth=5"], r"dense\.depth has no effect: dense is off"),
-        (["p13.chunking.child_min={}"], r"p13\.chunking\.child_min has no effect: p13\.chunking is off"),
-        (["seed=" + "9" * 5000], r"seed cannot be read from '9999999"),  # more digits than Python converts
-        (["index=null"], r"index must be a mapping with .*, got null"),
-        (["index.chunking=null"], r"index\.chunking must name a class"),
-        (["seed=abc"], r"seed must be a whole number of at least 0 .*, got 'abc'"),
-        (["measures=[]"], r"measures must hold at least 1, got \[\]"),
-        (["measures.0=nDCG@5"], r"measures has no keys, so measures\.0 cannot be set"),
-        (["measures=[nDG@10]"], r"'nDG@10' is not a measure"),
-        (["statistics.confidence=95"], r"statistics\.confidence must be above 0\.5 and below 1, got 95"),
-        (["tracking.enabled=maybe"], r"tracking\.enabled must be true or false, got 'maybe'"),
-        (["paths.results=''"], r"paths\.results must not be blank"),
-        (["design=all"], r"design must be one of leave_one_out, "),
-        (["tune.folds=1"], r"tune\.folds must be 0 or at least 2, got 1"),
-        (["p8=on", "p11=on", "p8.semantic.threshold=7"], r"p8\.semantic\.threshold must be between -1 and 1, got 7"),
-        (["data.corpus=3"], r"data\.corpus must be a path, or null, got 3"),
-        (["data.folder=x"], r"data\.folder cannot be set with data=builtin: add data=beir"),
-        (
-            ["order=[dense,fuse,p8.contenthash]"],
-            r"order names 'p8\.contenthash', which is not a stage; did you mean p8\.content",
-        ),
-        (["dense.depth=${nothing}"], r"dense\.depth refers to a key that does not exist"),
-        (["dense.depth=???"], r"dense\.depth is \?\?\?: give it a value"),
+        *rows("configuration", "configuration_refuses_wrong_words_in_one_sentence"),
+        (["seed=" + "9" * 5000], r"seed cannot be read from '9999999"),
     ],
 )
 def test_configuration_refuses_wrong_words_in_one_sentence(overrides: list[str], message: str) -> None:

@@ -8,6 +8,7 @@ from ragbench.config.overrides import canonical, named_arms
 from ragbench.corpus.reader import parse_document
 from ragbench.extras.systems.environment import from_environment
 from tests.naming import naming
+from tests.tables import rows
 
 KNOWN = available.read()
 
@@ -37,24 +38,7 @@ def test_overrides_expand_a_tilde(home: str, made: str, monkeypatch: pytest.Monk
     assert composition.compose(["data=vault", "data.corpus=~/notes"]).config["data"]["corpus"] == f"{home}/notes"
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("foo", "'foo' is not key=value: write key=value, with quotes round"),
-        ("phase1", "'phase1' is not key=value; did you mean exp=phase1?"),
-        ("rerank", "'rerank' is not key=value; did you mean rerank=on?"),
-        ("~order", "'~order': no key can be removed; turn a switch off with p6=off, a stage with dense=null"),
-        ("+experiment=all", "experiment is unknown; did you mean exp=all?"),
-        ("hydra.run.dir=x", "hydra.run.dir is a key of Hydra: paths.results=FOLDER"),
-        ("hydra.searchpath=[file:///x]", "hydra.searchpath is a key of Hydra: save presets as conf/exp/NAME.yaml"),
-        ("hydra.verbose=true", "hydra.verbose is a key of Hydra: --verbose shows"),
-        ("+hydra/launcher=joblib", "hydra/launcher is a key of Hydra: execution chooses"),
-        ("hydra.launcher.n_jobs=2", "hydra.launcher.n_jobs is a key of Hydra: execution"),
-        ("hydra.help.app_name=x", "hydra.help.app_name is a key of Hydra: `ragbench list parameters` shows"),
-        ("p6@there=on", "'p6@there=on' is not key=value"),
-        ("=3", "'=3' is not key=value"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "message"), rows("overrides", "overrides_refuse_what_is_no_override"))
 def test_overrides_refuse_what_is_no_override(typed: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         canonical([typed], KNOWN)

@@ -24,6 +24,7 @@ from ragbench.models.access import Models
 from ragbench.search.engine.answer import answer
 from tests.naming import naming
 from tests.notes import write_vault
+from tests.tables import rows
 
 PHASE1, PHASE2, PHASE3, PHASE4 = (f"+exp=phase{n}" for n in (1, 2, 3, 4))
 
@@ -598,34 +599,7 @@ def test_phase_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
-    [
-        (["p1=on", "p1.threshold=7"], r"p1\.threshold must be between -1 and 1, got 7"),
-        (["p3=on", "p3.override=factul"], r"p3\.override must be one of factual, .*, or null, got 'factul'"),
-        (["p5=on", "p5.synsets=0"], r"p5\.synsets must be between 1 and 8, got 0"),
-        (["p6=on", "p6.model=nothing"], r"no cross-encoder 'nothing' \(tried: .*ms-marco-MiniLM-L-12-v2"),
-        (["p6=on", "p6.max_length=9999"], r"p6\.max_length must be between 8 and 512, got 9999"),
-        (["p7=on", "p7.language=''"], r"p7\.language must not be blank"),
-        (["p7=on", "p7.language=pyhton"], r"p7\.language must be .*got 'pyhton'; did you mean python"),
-        (["p8=on", "p8.semantic.threshold=2"], r"p8\.semantic\.threshold must be between -1 and 1, got 2"),
-        (["p8=on", "p8.limit.max_per_doc=-1"], r"p8\.limit\.max_per_doc must be at least 0, got -1"),
-        (["p9=on", "p9.fields.title=-1"], r"p9\.fields\.title must be at least 0, got -1"),
-        (["p10=on", "p10.threshold=-1"], r"p10\.threshold must be between 0 and 1, got -1"),
-        (["p10=on", "calibration=off"], r"stage 'p10' needs calibrated scores"),
-        (["p11=on", "p11.lambda_=1.3"], r"p11\.lambda_ must be between 0 and 1, got 1\.3"),
-        (["p12=on", "p12.unit=line"], r"p12\.unit must be one of character, word, got 'line'"),
-        (["p13=on", "p13.chunking.child_max=10"], r"child_m"),
-        (["graph=on", "graph.hops=9"], r"graph\.hops must be between 1 and 3, got 9"),
-        (["community=on", "community.factor=0"], r"community\.factor must be at least 1, got 0"),
-        (["recency=on", "recency.now=soon"], r"recency\.now must be an ISO date"),
-        (["dynamic_weights=on", "dynamic_weights.threshold=0"], r"dynamic_weights\.threshold must be above 0"),
-        (["hyde=on", "hyde.endpoint=ftp://x"], r"must begin with http:// or https://"),
-        (["filters=on", "filters.modified_after=soon"], r"filters\.modified_after must be a date"),
-        (["calibration=table", "calibration.x=[1.0]"], r"calibration\.x and y must hold the same number"),
-        (["fuse.k=nan"], r"fuse\.k must be finite and at least 0, got nan"),
-        (["index.encoder.name=nothing"], r"no encoder 'nothing'"),
-        (["index.vocabulary.size=0"], r"index\.vocabulary\.size must be at least 1, got 0"),
-        (["index.lexical.analyzer=welsh"], r"index\.lexical\.analyzer must be one of"),
-    ],
+    rows("acceptance_phases", "phase_conflicts_are_refused_at_composition"),
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
 def test_phase_conflicts_are_refused_at_composition(overrides: list[str], message: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 from ragbench.benchmark.documents import Form, identifier, make_document
 from ragbench.benchmark.names import Names
 from ragbench.corpus.reader import read_vault
+from tests.tables import rows
 
 
 @pytest.fixture(scope="module")
@@ -16,26 +17,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
     return Names(read_vault(root).documents)
 
 
-@pytest.mark.parametrize(
-    ("name", "docno"),
-    [
-        ("a/Note%20One", "a/Note%20One"),
-        ("a/Note One", "a/Note%20One"),
-        (" ./a/Note One.md ", "a/Note%20One"),
-        ("/a/note one.MD", "a/Note%20One"),
-        ("a\\Note One.md", "a/Note%20One"),
-        ("Note One", "a/Note%20One"),
-        ("[[note one|the note]]", "a/Note%20One"),
-        ("release.1", "release.1"),
-        ("release.1.2", None),
-        ("Twice", None),
-        ("b/twice", "b/Twice"),
-        ("C#", "lang/C#"),
-        ("a/\u00dcber.md", "a/U\u0308ber"),
-        ("\u00fcber", "a/U\u0308ber"),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "docno"), rows("benchmark_documents", "names_find_documents"))
 def test_names_find_documents(names: Names, name: str, docno: str | None) -> None:
     assert names.document(name) == docno
 

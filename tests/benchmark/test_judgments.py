@@ -7,23 +7,10 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.judgments import parse_grade, read_judgments
 from tests.naming import naming
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "query-id\tcorpus-id\tscore\nq\td 1\t2\n",
-        "q\td 1\t2\n",
-        "score\tquery-id\tcorpus-id\n2\tq\td 1\n",
-        "\nqid\tdocno\tgrade\r\nq\td 1\t2\r\n",
-        "q\t0\td 1\t2.0\n",
-        "q Q0 d%201 2\n",
-        "q   0\td%201   2\n",
-        "q d%201 2\n",
-        "qid,docno,rating\nq,d 1,2\n",
-        'query-id;corpus-id;score\r\n"q";"d 1";2\r\n',
-    ],
-)
+@pytest.mark.parametrize("text", rows("benchmark_judgments", "read_judgments_takes_every_form"))
 def test_read_judgments_takes_every_form(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text(text)

@@ -10,41 +10,13 @@ from ragbench.base import registry
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.load import load, load_benchmark
 from ragbench.config import composition
+from tests.tables import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 TEA = ROOT / "tests" / "data" / "tea"
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({}, "data.loader must be one of"),
-        ({"loader": "csv"}, "data.loader must be one of .* got 'csv'"),
-        ({"loader": "native"}, r"data.corpus is not set: add data.corpus=PATH \(data=builtin"),
-        ({"loader": "beir"}, "data.folder is not set: add data.folder=PATH"),
-        ({"loader": "trec", "corpus": "x"}, "data.queries is not set"),
-        ({"loader": ["vault"]}, r"data.loader must be one of .*, got \['vault'\]"),
-        ({"loader": "ir_datasets"}, "data.id is not set: add data.id=ID"),
-        ({"loader": "beir", "foldr": "x"}, "data.foldr is not an option of data=beir; did you mean data.folder?"),
-        ({"loader": "vault", "zzz": 1}, "data.zzz is not an option of data=vault; the options are data.corpus"),
-        ({"loader": "vault", "corpus": 5}, "data.corpus must be a path, got 5"),
-        (
-            {"loader": "vault", "corpus": "x", "on_error": "maybe"},
-            "data.on_error must be one of warn, fail, got 'maybe'",
-        ),
-        ({"loader": "beir", "folder": "x", "markdown": "yes"}, "data.markdown must be true or false, got 'yes'"),
-        ({"loader": "ir_datasets", "id": "x", "max_documents": True}, "data.max_documents must be a whole number"),
-        ({"loader": "ir_datasets", "id": 5}, "data.id must be a text, or a mapping to texts, got 5"),
-        ({"loader": "vault", "corpus": "x", "include": "*.md"}, "data.include must be a list"),
-        (
-            {"loader": "trec", "corpus": "x", "queries": "y", "qrels": "z", "field": "head"},
-            "data.field must be one of title, desc, narr, got 'head'",
-        ),
-        ({"loader": "beir", "folder": "x", "resplit": "yes"}, "data.resplit must be a whole number"),
-        ({"loader": "beir", "folder": "x", "grades": {"good": 1}}, "data.grades has the key 'good'"),
-        ({"loader": "beir", "folder": "x", "grades": [1]}, "data.grades must be a mapping to"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "message"), rows("benchmark_load", "load_refuses_wrong_options"))
 def test_load_refuses_wrong_options(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as raised:
         load(spec)

@@ -8,6 +8,7 @@ import pytest
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.vault import load_vault
 from ragbench.corpus.reader import read_vault
+from tests.tables import rows
 
 PAGES = {
     "harbour/berths.md": "# Berths\n\n## Fees\n\nText.\n",
@@ -35,75 +36,13 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("name", "docno", "kind"),
-    [
-        ("harbour/berths.md", "harbour/berths", "path"),
-        ("berths.html", "harbour/berths", "file name"),
-        ("start.mdx", "docs/Start", "file name"),
-        ("Start.txt", "docs/Start", "file name"),
-        ("https://docs.example.org/harbour/berths/", "harbour/berths", "URL"),
-        ("/harbour/berths/", "harbour/berths", "URL"),
-        ("harbour/berths.html", "harbour/berths", "path"),
-        ("https://docs.example.org/docs/", "docs/readme", "URL"),
-        ("/docs/setup", "docs/02-setup", "URL"),
-        ("/install", "docs/02-setup", "URL"),
-        ("https://x.org/base/harbour/berths?q=1", "harbour/berths", "URL"),
-        ("Start here", "docs/Start", "title"),
-        (".\\harbour\\berths.md", "harbour/berths", "path"),
-        ("/docs/guide/high-water", "docs/guide/tides", "URL"),
-        ("https://docs.example.org/docs/guide/moon/", "docs/guide/tides", "URL"),
-        ("site/harbour/berths.md", "harbour/berths", "URL"),
-        ("C:\\work\\site\\harbour\\berths.md", "harbour/berths", "URL"),
-        ("file:///home/me/site/docs/guide/tides.md", "docs/guide/tides", "URL"),
-        ("[Berths](harbour/berths.md)", "harbour/berths", "path"),
-        ("<https://docs.example.org/harbour/berths/>", "harbour/berths", "URL"),
-        ("https://docs.example.org/#/harbour/berths", "harbour/berths", "URL"),
-        ("harbour/berths#:~:text=high%20water", "harbour/berths", "path"),
-        ("setup.qmd", "docs/02-setup", "file name"),
-        ("obsidian://open?vault=site&file=harbour%2Fberths", "harbour/berths", "path"),
-        ("obsidian://advanced-uri?vault=site&filepath=harbour%2Fberths.md", "harbour/berths", "path"),
-        ("https://x.org/?p=7", None, ""),
-        ("harbour/berths.md\u200b", "harbour/berths", "path"),
-        ("https://x.org/2024/01/05/new-pier.html", "_posts/2024-01-05-new-pier", "URL"),
-        ("https://x.org/de/harbour/berths/", "harbour/berths.de", "URL"),
-        ("https://x.org/de/", "index.de", "URL"),
-        ("https://x.org/notes/high-water-2", "notes/High%20water%20(2)", "URL"),
-        ("https://publish.obsidian.md/site/notes/High+water+(2)", "notes/High%20water%20(2)", "URL"),
-        ("version-1/harbour/berths.md", None, ""),
-        ("harbour/berths.md|docs/readme.md", None, ""),
-        ("https://x.org/berths", None, ""),
-        ("nothing", None, ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "docno", "kind"), rows("benchmark_names", "document_of_a_name"))
 def test_document_of_a_name(vault: Path, name: str, docno: str | None, kind: str) -> None:
     names = Names(read_vault(vault).documents, folder="site")
     assert (names.document(name), names.kind(name)) == (docno, kind)
 
 
-@pytest.mark.parametrize(
-    ("name", "anchor"),
-    [
-        ("ref/signals.md#limits", "signals/day/limits"),
-        ("ref/signals.md#limits-1", "signals/night/limits"),
-        ("ref/signals.md#limits_1", "signals/night/limits"),
-        ("ref/signals.md#daytime", "signals/day"),
-        ("ref/signals.md#dont--do", "signals/dont--do"),
-        ("[[signals#Night#Limits]]", "signals/night/limits"),
-        ("https://docs.example.org/ref/signals/#night", "signals/night"),
-        ("ref/signals.md#don-t-do", "signals/dont--do"),
-        ("ref/signals.md#night/limits", "signals/night/limits"),
-        ("ref/signals.md#L13", "signals/night"),
-        ("https://github.com/o/r/blob/main/ref/signals.md?plain=1#L15-L17", "signals/night/limits"),
-        ("ref/signals.md:5", "signals/day"),
-        ("ref/signals.md#Night:11-15", "signals/night"),
-        ("https://x.org/#/ref/signals?id=night", "signals/night"),
-        ("ref/signals.md#markdown-header-night", "signals/night"),
-        ("ref/signals.md#L99", None),
-        ("ref/signals.md#Limits", None),
-        ("ref/signals.md#fog", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "anchor"), rows("benchmark_names", "section_of_an_anchor"))
 def test_section_of_an_anchor(vault: Path, name: str, anchor: str | None) -> None:
     names = Names(read_vault(vault).documents)
     assert names.section(name) == (anchor and f"ref/signals#{anchor}")

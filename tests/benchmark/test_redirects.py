@@ -8,38 +8,12 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.redirects import Redirects, read_redirect_file, read_redirects
+from tests.tables import rows
 
 PLACES = {"guide/keys": "guide/keys", "guide/logs": "guide/logs", "intro": "intro", "v2/a/b": "v2/a/b"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("_redirects", "# moved\n/docs/keys  /docs/guide/keys/ 301\n/docs/logs /docs/guide/logs 302!\n/docs/x / 200\n"),
-        ("static/_redirects", "/keys /guide/keys\n/logs https://docs.example.org/guide/logs#top\n"),
-        (
-            "netlify.toml",
-            '[[redirects]]\nfrom = "/keys"\nto = "/guide/keys"\n[[redirects]]\nfrom="/logs"\nto="/guide/logs"\n',
-        ),
-        (
-            "vercel.json",
-            '{"redirects": [{"source": "/keys", "destination": "/guide/keys", "permanent": true},'
-            ' {"source": "/logs", "destination": "/guide/logs"}]}',
-        ),
-        ("redirects.json", '{"/docs/keys": "/docs/guide/keys", "/docs/logs": "/docs/guide/logs"}'),
-        (
-            "mkdocs.yml",
-            "plugins:\n  - redirects:\n      redirect_maps:\n        'keys.md': 'guide/keys.md'\n\n"
-            "        logs.md: guide/logs.md  # since 2\n  - search\nextra: !!python/name:x\n",
-        ),
-        (
-            "docusaurus.config.js",
-            "plugins: [['@docusaurus/plugin-client-redirects', {redirects: [\n"
-            "{to: '/docs/guide/keys', from: '/docs/keys'},\n"
-            "{from: ['/docs/logs', '/docs/journal'], to: '/docs/guide/logs'}]}]]",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), rows("benchmark_redirects", "redirects_of_every_format"))
 def test_redirects_of_every_format(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)

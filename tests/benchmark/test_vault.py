@@ -7,6 +7,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.vault import load_vault
 from tests.naming import naming
+from tests.tables import rows
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
 
@@ -164,20 +165,8 @@ def test_vault_names_cases_and_rows_without_a_query(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("q.csv", "qid,relevant\n1,x\n", r"q.csv:2: column 'text' is missing; the columns are qid, relevant"),
-        ("q.csv", "qid,text\n1,one\n2,\n", r"q.csv:3: the query is empty"),
-        ("q.csv", "qid,text\n1,one\n1,two\n", r"q.csv:3 has query '1' \(two\) again"),
-        ("q.csv", "text,relevant,type\nsame,index,a\nsame,index,b\n", r"q.csv:3 has query 'q-.*\(same\) again: give"),
-        ("q.csv", "text,relevant,rating\none,index,2\none,index.md,1\n", r"q.csv:3 judges index for q-.* twice"),
-        ("q.csv", "text,relevant,rating\none,index,\n", r"q.csv:2: grade '' is not a whole number"),
-        ("q.csv", "qid,text\n1,what, exactly\n", r"q.csv:2 has 3 cells but the header 2"),
-        ("q.csv", 'qid,text\n1,"two\nlines"\n2,"open\n', r"q.csv:4 is not CSV"),
+        *rows("benchmark_vault", "vault_names_line_of_broken_queries"),
         ("q.csv", b"qid,text\n1,caf\xe9\n", r"q.csv:2 is not UTF-8"),
-        ("q.csv", "", r"q.csv is empty"),
-        ("q.csv", "qid,text\n", r"q.csv holds no queries"),
-        ("q.xlsx", "PK", r"must be a .json, .jsonl, .yaml, .csv or .tsv file"),
-        ("q.jsonl", '{"text": 5}\n', r"q.jsonl:1: column 'text' must be a text, got 5"),
-        ("q.jsonl", '{"text": "x", "relevant": [true]}\n', r"q.jsonl:1: an expected page must be"),
         ("q.csv", "text\n" + "x" * 200_000 + "\n", r"q.csv:2 is not CSV: field larger than field limit"),
     ],
 )

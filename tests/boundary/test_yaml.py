@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml, read_yaml_file
 from tests.boundary.mutations import yaml_texts
+from tests.tables import rows
 
 _TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc")))
 _SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | _TEXTS
@@ -31,21 +32,9 @@ def test_yaml_values_come_back(value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a: 1\nb: 2\na: 3\n", "line 3 repeats the key 'a': keep one of the two"),
-        ("a:\n  b: 1\n  b: 1\n", "line 3 repeats the key 'b': keep one of the two"),
-        ("1: a\n1: b", "line 2 repeats the key '1': keep one of the two"),
-        ("a: &x 1\nb: *x\n", "line 2 repeats a value with *x: write the value out"),
-        ("a: &x [*x]\n", "line 1 repeats a value with *x: write the value out"),
-        ("a:\n- " + "[" * 40 + "]" * 40, "nested deeper than 32 levels at line 2"),
+        *rows("boundary_yaml", "yaml_refusal_names_the_line"),
         ("[" * 200_000, "nested deeper than 32 levels at line 1"),
         ("a: " + "9" * 6000, "the value at line 1 cannot be read: put it into quotes"),
-        ("a: " + "9" * 30, "the number at line 1 does not fit in 64 bits: put it into quotes"),
-        ("b: 1\na: .inf", "the number at line 2 is not finite"),
-        ("a: 2026-02-30", "the value at line 1 cannot be read: put it into quotes"),
-        ("a: !!bool x", "the value at line 1 cannot be read: put it into quotes"),
-        ('\na: "\\ud800"', "invalid YAML at line 2: found invalid Unicode character escape code"),
-        ("a: 1\n---\nb: 2\n", "a second document begins at line 2: keep one"),
-        ("? [a]\n: 1", "the key at line 1 is not a text: put it into quotes"),
         (b"a: 1\nb: \xff", "not valid UTF-8 at line 2"),
     ],
 )

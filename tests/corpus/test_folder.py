@@ -5,29 +5,12 @@ from pathlib import Path
 import pytest
 
 from ragbench.corpus.folder import _glob_pattern, find_files, printable
+from tests.tables import rows
 
 MARKDOWN = ("**/*.md", "**/*.markdown")
 
 
-@pytest.mark.parametrize(
-    ("glob", "path", "matches"),
-    [
-        ("**/*.md", "a.md", True),
-        ("**/*.md", "a/b/c.md", True),
-        ("**/*.md", "a/B.MD", True),
-        ("**/*.md", "a.mdx", False),
-        ("**/*.md", "amd", False),
-        ("*.md", "a.md", True),
-        ("*.md", "a/b.md", False),
-        ("gate/**/*.md", "gate/b.md", True),
-        ("gate/**/*.md", "store/gate/b.md", False),
-        ("gate/**", "gate/a/b.txt", True),
-        ("v?/x.md", "v3/x.md", True),
-        ("v?/x.md", "v31/x.md", False),
-        ("a[1].md", "a[1].md", True),
-        ("**/*.md", "line\nbreak.md", True),
-    ],
-)
+@pytest.mark.parametrize(("glob", "path", "matches"), rows("corpus_folder", "folder_globs"))
 def test_folder_globs(glob: str, path: str, matches: bool) -> None:
     assert bool(_glob_pattern(glob).fullmatch(path)) is matches
 

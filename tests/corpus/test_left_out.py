@@ -9,6 +9,7 @@ from ragbench.corpus.file_warning import counted_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
 from ragbench.corpus.reader import read_vault
 from tests.naming import naming
+from tests.tables import rows
 
 
 def write(root: Path, *paths: str) -> None:
@@ -94,24 +95,7 @@ def test_include_refuses_globs_that_fit_no_path(tmp_path: Path) -> None:
             find_files(tmp_path, [wrong])
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        "draft: true",
-        "Draft: true",
-        "unlisted: true",
-        "hidden: true",
-        "published: false",
-        "search:\n  exclude: true",
-        "search_exclude: true",
-        "headless: true",
-        "build:\n  list: never",
-        "_build:\n  render: false",
-        "in_search_index: false",
-        "noindex: true",
-        "permalink: false",
-    ],
-)
+@pytest.mark.parametrize("field", rows("corpus_left_out", "left_out_unpublished_pages_are_read_on_request_only"))
 def test_left_out_unpublished_pages_are_read_on_request_only(tmp_path: Path, field: str) -> None:
     write(tmp_path, "a.md")
     (tmp_path / "b.md").write_text(f"---\n{field}\n---\nSecret.\n")

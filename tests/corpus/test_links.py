@@ -8,6 +8,7 @@ from ragbench.base.types import Document, Link
 from ragbench.corpus.file_warning import FileWarning
 from ragbench.corpus.links import collection_digest, resolve_links
 from ragbench.corpus.reader import parse_document
+from tests.tables import rows
 
 
 def document(docno: str, text: str = "Text.\n") -> Document:
@@ -39,50 +40,7 @@ def resolve(written: str, source: str = "gate/source", **others: str) -> tuple[s
     return link.target, [warning.name for warning in warnings]
 
 
-@pytest.mark.parametrize(
-    ("written", "target"),
-    [
-        ("[[gate/api-keys]]", "gate/api-keys"),
-        ("[[gate/api-keys.md]]", "gate/api-keys"),
-        ("[[/gate/api-keys]]", "gate/api-keys"),
-        ("[[gate/api-keys#Rotate|keys]]", "gate/api-keys"),
-        ("[[Gate/API-Keys]]", "gate/api-keys"),
-        ("[[api-keys]]", "gate/api-keys"),
-        ("[[access-tokens|label]]", "gate/access-tokens"),
-        ("[[adr/0007-opaque]]", "gate/adr/0007-opaque"),
-        ("[[0007-opaque]]", "gate/adr/0007-opaque"),
-        ("[[v2/retention]]", "stream/v2/retention"),
-        ("[[with blank]]", "store/with%20blank"),
-        ("[[store/with blank]]", "store/with%20blank"),
-        ("[[index]]", "index"),
-        ("[[gate]]", "gate/index"),
-        ("[[store/]]", "store/_index"),
-        ("[[../store/index-tuning]]", "store/index-tuning"),
-        ("[[./api-keys]]", "gate/api-keys"),
-        ("![[api-keys]]", "gate/api-keys"),
-        ("[[Case]]", "Case"),
-        ("[[case]]", "case"),
-        ("[[nowhere]]", None),
-        ("[[keys]]", None),
-        ("![[picture.png]]", None),
-        ("[[https://example.org]]", None),
-        ("[x](api-keys.md)", "gate/api-keys"),
-        ("[x](./api-keys)", "gate/api-keys"),
-        ("[x](../store/index-tuning.md#part)", "store/index-tuning"),
-        ("[x](../store/with%20blank.md)", "store/with%20blank"),
-        ("[x](<../store/with blank.md>)", "store/with%20blank"),
-        ("[x](/store/index-tuning.md?plain=1)", "store/index-tuning"),
-        ("[x](store/index-tuning.md)", "store/index-tuning"),
-        ("[x](../store/)", "store/_index"),
-        ("[x](..)", "index"),
-        ("[x](access-tokens.markdown)", "gate/access-tokens"),
-        (r"[x](..\store\index-tuning.md)", "store/index-tuning"),
-        ("[x](@/store/index-tuning.md)", "store/index-tuning"),
-        ("[x](@site/store/index-tuning.md)", "store/index-tuning"),
-        ("[x](retention.md)", None),
-        ("[x](data.csv)", None),
-    ],
-)
+@pytest.mark.parametrize(("written", "target"), rows("corpus_links", "links_targets"))
 def test_links_targets(written: str, target: str | None) -> None:
     assert resolve(written) == (target, [])
 

@@ -6,6 +6,7 @@ import pytest
 
 from ragbench.base.types import Link
 from ragbench.corpus.markdown import parse_markdown
+from tests.tables import rows
 
 
 def headings(text: str) -> list[tuple[int, str]]:
@@ -24,22 +25,7 @@ def test_markdown_atx_and_setext_headings() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "```\n# A\n```\n",
-        "~~~\n# A\n~~~\n",
-        "````md\n```\n# A\n```\n````\n",
-        "> # A\n",
-        "- # A\n",
-        "1. x\n\n   # A\n",
-        "    # A\n",
-        "<div>\n# A\n</div>\n",
-        "<!--\n# A\n-->\n",
-        "```\n# A\n",
-        "text\n    # A\n",
-    ],
-)
+@pytest.mark.parametrize("text", rows("corpus_markdown", "markdown_ignores_what_is_no_heading"))
 def test_markdown_ignores_what_is_no_heading(text: str) -> None:
     assert headings(text) == []
 

@@ -8,6 +8,7 @@ import pytest
 
 from ragbench.benchmark.vault import load_vault
 from ragbench.corpus.reader import read_vault
+from tests.tables import rows
 
 FORMS = {
     "toml": '+++\ntitle = "Tide tables"\ntags = ["sea", "time"]\ndraft = false\n+++\nHigh water.\n',
@@ -34,20 +35,7 @@ def test_notes_have_the_metadata_of_every_form(tmp_path: Path, text: str) -> Non
 
 @pytest.mark.parametrize(
     ("front", "text", "line"),
-    [
-        (
-            "layout: home\nhero:\n  name: Moor\n  tagline: Berths for all\n  image:\n    src: /a.png\n"
-            "features:\n  - title: Tides\n    details: Knows the ebb\n    icon: wave",
-            "Moor\nBerths for all\nTides\nKnows the ebb\n\n\n\n\n\n\n\n\n",
-            13,
-        ),
-        ("{heroText: Moor, tagline: Berths, features: [{title: Tides, link: /a}]}", "Moor\nBerths\nTides\n", 4),
-        (
-            "hero: {name: Moor, text: Berths, tagline: For all, actions: [{text: Start}]}",
-            "Moor Berths For all Start\n\n\n",
-            4,
-        ),
-    ],
+    rows("corpus_notes_of_people", "notes_of_a_home_page_have_the_texts_of_its_hero"),
     ids=["VitePress", "VuePress", "more texts than lines"],
 )
 def test_notes_of_a_home_page_have_the_texts_of_its_hero(tmp_path: Path, front: str, text: str, line: int) -> None:

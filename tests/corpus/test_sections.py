@@ -9,29 +9,14 @@ from ragbench.corpus.markdown import parse_markdown
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import build_sections, section_id, slug
 from ragbench.index.spans import body_start, is_under, parent_anchor
+from tests.tables import rows
 
 
 def sections(text: str) -> tuple[Section, ...]:
     return build_sections(text, parse_markdown(text).headings)
 
 
-@pytest.mark.parametrize(
-    ("heading", "expected"),
-    [
-        ("Rotate a key", "rotate-a-key"),
-        ("  Two   blanks\tand a tab ", "two-blanks-and-a-tab"),
-        ("`getUserById()` and C++", "getuserbyid-and-c"),
-        ("Gate/TLS #1", "gatetls-1"),
-        ("snake_case-and-dashes", "snake_case-and-dashes"),
-        ("Größe & Maß", "größe--maß"),
-        ("日本語 の 見出し", "日本語-の-見出し"),
-        ("हिन्दी", "हिन्दी"),
-        ("Émile e\u0301", "émile-e\u0301"),
-        ("!!!", "section"),
-        ("", "section"),
-        ("🚀", "section"),
-    ],
-)
+@pytest.mark.parametrize(("heading", "expected"), rows("corpus_sections", "slug"))
 def test_slug(heading: str, expected: str) -> None:
     assert slug(heading) == expected
 

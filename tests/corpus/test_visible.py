@@ -11,157 +11,20 @@ from markdown_it import MarkdownIt
 
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.visible import visible
+from tests.tables import rows
 
 BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 20
 
 
 @pytest.mark.parametrize(
     ("written", "text"),
-    [
-        ("a <!-- hidden --> b", "a  b"),
-        ("<!--\n## Hidden\n\n```\n-->\nb", "\n\n\n\n\nb"),
-        ("a <!-- b\n\n<!-- hidden\n\n# Hidden", "a <!-- b\n\n\n\n"),
-        ("  <!-- hidden\n  -->\n\n  b", "  \n\n\n  b"),
-        ("a %% hidden %% b", "a  b"),
-        ("a {/* hidden */} b", "a  b"),
-        ("[//]: # (hidden)\n[comment]: <> (hidden, too)\nb", "\n\nb"),
-        ("{% raw %}\n{{ shown }} {% if x %}\n{% endraw %}\n{{ not }}", "\n{{ shown }} {% if x %}\n\n"),
-        ("<span v-pre>{{ shown }}</span> {{ not }}", "{{ shown }} "),
-        ("::: v-pre\n{{ shown }}\n:::", "\n{{ shown }}\n"),
-        ('{% include note.html content="Mind the gap." %}', "Mind the gap."),
-        ("{{#include src/a.rs:1:3}}", "src/a.rs"),
-        ("[!code-csharp[Main](a.cs)]", "a.cs"),
-        ("::: package.Module", "package.Module"),
-        ("::: package_name", "package_name"),
-        ('![x](a.png){ width="3" align=left }', "![x](a.png)"),
-        ("Text.\n{ .annotate }", "Text.\n"),
-        ("[:octicons-arrow-right-24: Start](a.md) :ship:", "[ Start](a.md) :ship:"),
-        ("%%\nhidden\n\nmore\n%%\nb", "\n\n\n\n\nb"),
-        ("<script>\nvar a = '<b>';\n</script>\n\nb", "\n\n\n\nb"),
-        ("<div hidden>\n\nsecret\n\n</div>\n\nb", "\n\n\n\n\n\nb"),
-        ("press <kbd>Ctrl</kbd>+<kbd>C</kbd>", "press Ctrl+C"),
-        ("<details><summary>Why?</summary>\n\nSo.\n\n</details>", "Why?\n\nSo.\n\n"),
-        ('<p align="center">\n    Deep\n</p>', "\nDeep\n"),
-        ('<img src="a.png" alt="A harbour">', "A harbour"),
-        ('<a href="https://x.org">out</a> <a href="b.md">in</a>', "out [in](b.md)"),
-        ("&nbsp;&copy; &lt;b&gt;", " © &lt;b&gt;"),
-        ("![x](data:image/png;base64,AAAA)", "![x]()"),
-        (f"a {BASE64} b", "a  b"),
-        ('{{< tab "npm" >}} x {{< /tab >}}', "npm x "),
-        ('{{% alert title="Careful" %}}\nx', "Careful\nx"),
-        ('[a]({{< ref "b.md" >}})', "[a](b.md)"),
-        ("{% include 'x' %}a {{ page.title }}", "a "),
-        ("{# note #}a", "a"),
-        (":::tip[Read this]\nx\n:::", "Read this\nx\n"),
-        ("::: warning\nx\n:::", "Warning\nx\n"),
-        ('--8<-- "docs/file.md"\nx', "docs/file.md\nx"),
-        ("{* ../src/a_proxy.py hl[8] *}\nx", "../src/a_proxy.py\nx"),
-        ("Text. ^a1b2c3\n\nMore", "Text.\n\nMore"),
-        ("```dataview\nLIST\n```\nx", "\n\n\nx"),
-        ("## Day {#daytime}", "## Day"),
-        ("<span>a</span><span>b</span>", "a b"),
-        (
-            "==\u26a0  Switch to EXCALIDRAW VIEW \u26a0== more\n\n# Excalidraw Data\n\n## Text Elements\nBerths ^a1B2"
-            "\n\n## Embedded Files\n4b6bf1d0aa11bb22cc33dd44ee55ff6677889900: [[a.png]]"
-            "\n\n%%\n## Drawing\n```compressed-json\nN4Kg\n```\n%%",
-            "\n\n\n\n\nBerths\n\n\n\n\n\n\n\n\n\n",
-        ),
-        ('<iframe class="x"src="https://x.org"></iframe>a', "a"),
-        (r"<code>a\_b</code>", "`a_b`"),
-        ("| <code>a &vert; b</code> |", r"| `a \| b` |"),
-        (
-            "<table>\n<tr><td>a</td><td>\n\n    b\n\n    </td></tr>\n</table>",
-            "|  |  |\n| --- | --- |\n| a | b |\n\n\n\n",
-        ),
-        # docfx
-        ("# [Linux](#tab/linux)\n\nx", "Linux\n\nx"),
-        (':::image type="content" source="a.png" alt-text="A berth":::', "A berth"),
-        (':::row:::\n:::column span="2":::\nx\n:::column-end:::', "\n\nx\n"),
-        ('> [!div class="checklist"]\n> * x\n\n[!VIDEO https://x.org]', "> \n> * x\n\n"),
-        # MyST
-        ("See {ref}`berths` and `{x}`", "See `berths` and `{x}`"),
-        ("% hidden\nx", "\nx"),
-        ('x\n\n+++ {"a": 1}\n\ny', "x\n\n\n\ny"),
-        ("```{note}\n:class: wide\nA [b](c.md) <i>d</i>.\n```\nx", "Note\n\nA [b](c.md) d.\n\nx"),
-        ("```{admonition} Mind\n<b>x</b> `<b>`\n```", "Mind\nx `<b>`\n"),
-        ("````{tab-set}\n```{tab-item} Mac\nx\n```\n````", "\nMac\nx\n\n"),
-        ("```{figure} a.png\n:alt: A crane\n\nLifts.\n```", "A crane\n\n\nLifts.\n"),
-        (":::{admonition} Mind\n:name: x\ny\n:::", "Mind\n\ny\n"),
-        ("```{toctree}\n:maxdepth: 2\n\na\n```\nx", "\n\n\n\n\nx"),
-        ("```{code-cell} python\n:tags: [hide]\nx = 1\n```", "```{code-cell} python\n\nx = 1\n```"),
-        ("```{versionadded} 1.2\n```", "Versionadded 1.2\n"),
-        # Quarto and Pandoc
-        ("::: {.callout-note}\n## Mind\nx\n:::", "Mind\n\nx\n"),
-        ('::: {.callout-tip title="Mind" collapse=true}\nx\n:::', "Mind\nx\n"),
-        ("::: {.callout-tip collapse=true}\nx\n:::", "Tip\nx\n"),
-        ("::: {.panel-tabset}\n## Mac\nx\n:::\n\n## End", "\nMac\nx\n\n\n## End"),
-        (":::: columns\n::: {.column width=40%}\nx\n:::\n::::", "\n\nx\n\n"),
-        ("```{r}\n#| echo: false\n#| fig-cap: Tides\nplot(1)\n```", "```{r}\nTides\n\nplot(1)\n```"),
-        ("# End {-}", "# End"),
-        (": Tides {#tbl:tides}", ": Tides "),
-        # kramdown
-        ("* This is replaced\n{:toc}\n\nx", "\n\n\nx"),
-        ("{::comment}\nhidden\n{:/comment}\nx", "\n\n\nx"),
-        # Logseq
-        (
-            "- x\n  id:: 64b0c3c4-1111\n  cost:: 3\n- ((64b0c3c4-1111-2222-3333-444455556666)) y",
-            "- x\n\n  cost:: 3\n-  y",
-        ),
-        ("- x\n  id:: 1\n  :LOGBOOK:\n  CLOCK: 1\n  :END:\n- y", "- x\n\n\n\n\n- y"),
-        (
-            "- #+BEGIN_NOTE\n  x\n  #+END_NOTE\n- #+BEGIN_QUERY\n  {:query (task TODO)}\n  #+END_QUERY\n- y",
-            "- \n  x\n  \n- \n\n\n- y",
-        ),
-        # others
-        ("<!--@include: ./parts/a.md{3,}-->\nx", "./parts/a.md\nx"),
-        ("a {{< comment >}}hidden {{ x }}{{< /comment >}} b {{ comment.text }} c/}", "a  b  c/}"),
-        ("{%- comment -%}\nhidden\n{%- endcomment -%}x", "\n\nx"),
-        ("```base\nviews: []\n```\nx", "\n\n\nx"),
-        ("`<br>`{=html} and [[_TOSP_]]", "`<br>` and [[_TOSP_]]"),
-        ("[[_TOSP_]]\nx", "\nx"),
-        ("a {>>hidden<<}{--old--}{~~old~>new~~} b", "a new b"),
-        ("a <% tp.date %> b", "a  b"),
-        ('<ac:structured-macro ac:name="info"><ac:rich-text-body>x</ac:rich-text-body></ac:structured-macro>', "x"),
-        ("/// note | Mind\nx\n///", "Mind\nx\n"),
-        ("/// warning\nx\n///", "Warning\nx\n"),
-        ('{{HTMLElement(\'video\')}}, {{jsxref("Array.of()", "of()")}}{{Compat}}', "video, of()"),
-        ('{{< tab name="Bash" >}}x{{< /tab >}}', "Bashx"),
-        ('{% admonition type="info" name="Mind" %}x{% /admonition %}', "Mindx"),
-        ('<ParamField path="berth" type="string">\n\nx\n\n</ParamField>', "berth string \n\nx\n\n"),
-        ("::: package.Module\n    options:\n      show: true\n\nx", "package.Module\n\n\n\nx"),
-        ("{{#playground a.rs editable}}", "a.rs"),
-        ('<Tooltip tip="Mind">x</Tooltip>', "Mind x"),
-        ("x\n\n---\nlayout: center\nclass: wide\n---\n\n# Two\n\n::right::\n\ny", "x\n\n\n\n\n\n\n# Two\n\n\n\ny"),
-        ("{% highlight sh %}\n# x {{ y }}\n  <b>\n{% endhighlight %}\nz", "````sh\n# x {{ y }}\n  <b>\n````\nz"),
-        ('{{< highlight go "linenos=table" >}}\n# x\n{{< /highlight >}}', "````go\n# x\n````"),
-        ("{% codeblock lang:js %}\nimport a from 'b'\n{% endcodeblock %}", "````js\nimport a from 'b'\n````"),
-        ("$x^{{2}} + {--y--}$ and $$\n{{a}}\n$$ and $5 {{ x }} $6", "$x^{{2}} + {--y--}$ and $$\n{{a}}\n$$ and $5  $6"),
-        ('%% kanban:settings\n```\n{"a": 1}\n```\n%%\nx', "\n\n\n\n\nx"),
-        ("```rust\n# fn main() {\n#[a]\nx();\n# }\n```", "```rust\n\n#[a]\nx();\n\n```"),
-    ],
+    [*rows("corpus_visible", "visible_text_of_a_construct"), (f"a {BASE64} b", "a  b")],
 )
 def test_visible_text_of_a_construct(written: str, text: str) -> None:
     assert visible(written).text == text
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "a `<b>` and `{{ x }}` and `%% y %%`",
-        "```html\n<div hidden>{{ x }}</div>\n<!-- shown -->\n```",
-        "    <p>indented code</p>",
-        "<https://example.org> and a < b",
-        "use the <script> tag"[:7] + "`<script>` tag",
-        "C:\\temp%d and 100% or 50%",
-        "[x](<a b.md>)",
-        "[note]: <page.md> (a title)",
-        r"$\sum_{c=1}^{M}$",
-        "50 % of all, `{id}` and /users/{id}_x and https://x.org///y",
-        "```python\n# a comment\nx = 1\n```",
-        "- ```{note}\n  in a list\n  ```",
-        "Note: this\nis text.",
-    ],
-)
+@pytest.mark.parametrize("written", rows("corpus_visible", "visible_keeps_code_and_plain_text"))
 def test_visible_keeps_code_and_plain_text(written: str) -> None:
     assert visible(written).text == written
 

@@ -9,62 +9,19 @@ from hypothesis import strategies as st
 from ragbench.base.errors import ConfigError
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
 from tests.naming import naming
+from tests.tables import rows
 
 
 def terms(name: str, text: str) -> str:
     return " ".join(analyze(analyzer(name), text))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        # seed 001's table, in lower case
-        ("getUserById", "getuserbyid get user by id"),
-        ("parse_json_data", "parse_json_data parse json data"),
-        ("HTTPResponseError", "httpresponseerror http response error"),
-        ("get_user_by_id", "get_user_by_id get user by id"),
-        ("std::vector", "std::vector std vector"),
-        ("std::vector<int>::iterator", "std::vector std vector int iterator"),
-        ("C++", "c++"),
-        ("C#", "c#"),
-        ("count++; i++", "count++ count i++"),
-        ("myVar123", "myvar123 my var 123"),
-        ("Node.js", "node.js node js"),
-        (".NET f().g", ".net net f g"),
-        ("STR-2031", "str-2031 str 2031"),
-        ("--max-lag", "--max-lag max lag max-lag"),
-        ("-v", "-v v"),
-        ("x = -1", "x 1"),
-        ("v3.1.2", "v3.1.2 3.1.2"),
-        ("3.1.2", "3.1.2"),
-        ("v3", "v3 3"),
-        ("/etc/corvane/gate.yaml", "etc corvane gate.yaml gate yaml"),
-        ("KIT_RETRY_BUDGET", "kit_retry_budget kit retry budget"),
-        ("__init__", "__init__ init"),
-        ("the running", "the running"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), rows("index_analyzers", "code_analyzer"))
 def test_code_analyzer(text: str, expected: str) -> None:
     assert terms("code", text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("C++ or C# with Node.js", "c++ c# node.js node js"),
-        ("ASP.NET, .NET", "asp.net asp net .net net"),
-        ("std::vector", "std::vector std vector"),
-        ("STR-2031", "str-2031 str 2031"),
-        ("--max-lag", "--max-lag max lag max-lag"),
-        ("v3.1.2.", "v3.1.2 3.1.2"),
-        ("getUserById", "getuserbyid get user id"),
-        ("the agent's running agents", "agent run agent"),
-        ("don\u2019t", "don\u2019t"),
-        ("self-signed", "self-signed self sign"),
-        ("state-of-the-art", "state-of-the-art state art"),
-        ("\u6570\u636e", "\u6570 \u636e"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), rows("index_analyzers", "technical_analyzer"))
 def test_technical_analyzer(text: str, expected: str) -> None:
     assert terms("technical", text) == expected
 
@@ -102,22 +59,7 @@ def test_c_and_cpp_are_two_languages(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("german", "Die Ketten der Räder", "kett rad"),
-        ("german", "Docker-Container", "docker-container dock contain"),
-        ("french", "l’API d'erreurs", "api ereu"),
-        ("italian", "dell'API l’errore", "api error"),
-        ("catalan", "l'arxiu", "arx"),
-        ("russian", "Настройки файлов", "настройк файл"),
-        ("turkish", "Kubernetes'in ayarları", "kubernetes ayar"),
-        ("greek", "Οι ρυθμίσεις των αρχείων", "ρυθμισ αρχει"),
-        ("persian", "فایل‌ها", "فايل"),
-        ("hindi", "फ़ाइलों की सेटिंग्स", "फाइल सेटिंगस"),
-        ("cjk", "部署在路径下 の", "部署 署在 在路 路径 径下 の"),
-        ("cjk", "データ 한국어", "デー ータ 한국 국어"),
-        ("cjk", "ＡＰＩ的routes", "api 的 rout"),
-    ],
+    ("name", "text", "expected"), rows("index_analyzers", "analyzer_of_a_language_stems_and_drops_stop_words")
 )
 def test_analyzer_of_a_language_stems_and_drops_stop_words(name: str, text: str, expected: str) -> None:
     assert terms(name, text) == expected

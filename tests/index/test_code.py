@@ -7,6 +7,7 @@ import pytest
 
 from ragbench.base.errors import IndexError_
 from ragbench.index.code import CodeIndex, build_code, common_name
+from tests.tables import rows
 
 BLOCKS = [
     (0, "def get_user_by_id(user_id: int) -> User: ...", "python"),
@@ -30,26 +31,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> CodeIndex:
     return CodeIndex(folder)
 
 
-@pytest.mark.parametrize(
-    ("text", "best"),
-    [
-        ("getAuthToken", 4),
-        ("getUserById", 1),
-        ("get_user_by_id", 0),
-        ("std::vector", 2),
-        ("vector", 2),
-        ("--max-lag", 3),
-        ("max lag", 3),
-        ("STR-2031", 6),
-        ("http response", 6),
-        ("node.js", 7),
-        ("3.1.2", 7),
-        ("json", 7),
-        ("readConfig", 8),
-        ("toml::from_str", 8),
-        ("open_socket", 9),
-    ],
-)
+@pytest.mark.parametrize(("text", "best"), rows("index_code", "code_index_ranks_the_block_with_the_identifier_first"))
 def test_code_index_ranks_the_block_with_the_identifier_first(index: CodeIndex, text: str, best: int) -> None:
     assert index.search(text, 3).chunks[0] == best
 

@@ -5,38 +5,12 @@ import pytest
 from ragbench.benchmark.load import load
 from ragbench.corpus.metadata import read_metadata
 from ragbench.index.doc_type import _DECLARED, DOC_TYPES, _infer_doc_type, component_of, doc_type, product_of
+from tests.tables import rows
 
 
 @pytest.mark.parametrize(
     ("path", "text", "kind"),
-    [
-        # the examples of the seed
-        ("api-reference.md", "", "api"),
-        ("architecture-guide.md", "", "architecture"),
-        ("auth.md", "class AuthService { ... }", "api"),
-        # its names, in its order
-        ("rest/endpoints.md", "", "api"),
-        ("Design.md", "", "architecture"),
-        ("tutorial-reference.md", "", "guide"),
-        ("reference.md", "", "reference"),
-        # its texts
-        ("a.md", "The architecture of it.", "architecture"),
-        ("a.md", "x" * 500 + "architecture", "documentation"),
-        ("a.md", "Nothing of the kind.", "documentation"),
-        # ours
-        ("rapid.md", "", "documentation"),
-        ("quickstart.md", "", "guide"),
-        ("error-codes.md", "", "reference"),
-        ("changelog.md", "class A {", "documentation"),
-        ("adr/0001-one.md", "", "architecture"),
-        ("runbooks/disk.md", "", "guide"),
-        ("a.md", "A first class ticket and a function of time.", "documentation"),
-        ("a.md", "```js\nexport function f(x) {\n```", "api"),
-        ("a.md", "## Before you start\n\nGo.", "guide"),
-        ("a.md", "## 1. Install it\n\n## 2. Run it\n", "guide"),
-        ("a.md", "## Install it\n", "documentation"),
-        ("a.md", "| a | b |\n|---|---|\n| 1 | 2 |\n\nText.", "reference"),
-    ],
+    [*rows("index_doc_type", "doc_type_is_inferred"), ("a.md", "x" * 500 + "architecture", "documentation")],
 )
 def test_doc_type_is_inferred(path: str, text: str, kind: str) -> None:
     assert _infer_doc_type(path, text) == kind

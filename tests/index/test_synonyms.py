@@ -10,6 +10,7 @@ from ragbench.base.errors import IndexError_
 from ragbench.index import synonyms
 from ragbench.index.synonyms import Synonyms, build_synonyms
 from tests.naming import naming
+from tests.tables import rows
 
 
 @pytest.fixture(scope="module")
@@ -24,22 +25,7 @@ def wordnet(folder: Path) -> Synonyms:
     return Synonyms(folder)
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("car", ["auto", "railcar"]),  # car.n.01: car, auto, ...; car.n.02: car, railcar, ...
-        ("error", ["mistake", "erroneousness"]),
-        ("delete", ["cancel", "erase"]),  # three verbs: delete, cancel; erase, delete; ...
-        ("quickly", ["rapidly", "promptly"]),
-        ("user", ["exploiter"]),
-        ("authenticate", []),
-        ("xyzzy", []),
-        ("", []),
-        ("C++", []),
-        ("black eye", ["shiner"]),  # several words
-        ("Car", ["auto", "railcar"]),
-    ],
-)
+@pytest.mark.parametrize(("word", "expected"), rows("index_synonyms", "synonyms"))
 def test_synonyms(wordnet: Synonyms, word: str, expected: list[str]) -> None:
     assert wordnet.of(word) == expected
 
@@ -50,24 +36,7 @@ def test_synonyms_are_limited_in_number(wordnet: Synonyms) -> None:
     assert wordnet.of("mice") == ["mouse", "shiner"]  # the base form is another word than the one asked for
 
 
-@pytest.mark.parametrize(
-    ("part", "word", "forms"),
-    [
-        ("n", "mice", ["mouse"]),  # an exception
-        ("n", "certificates", ["certificate"]),
-        ("n", "boxes", ["box"]),
-        ("n", "women", ["woman"]),
-        ("n", "policies", ["policy"]),
-        ("v", "ran", ["run"]),
-        ("v", "verified", ["verify"]),
-        ("v", "caching", ["cache"]),
-        ("v", "running", ["run"]),
-        ("a", "bigger", ["bigger", "big"]),
-        ("r", "fast", ["fast"]),
-        ("n", "xyzzy", []),
-        ("n", "s", ["s"]),
-    ],
-)
+@pytest.mark.parametrize(("part", "word", "forms"), rows("index_synonyms", "synonyms_follow_base_forms"))
 def test_synonyms_follow_base_forms(wordnet: Synonyms, part: str, word: str, forms: list[str]) -> None:
     assert wordnet.base_forms(part, word) == forms
 

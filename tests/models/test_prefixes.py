@@ -3,23 +3,10 @@
 import pytest
 
 from ragbench.models.resolve import EncoderSpec, prefixes
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
-    ("name", "query", "passage"),
-    [
-        ("intfloat/e5-small-v2", "query: ", "passage: "),
-        ("intfloat/multilingual-e5-small", "query: ", "passage: "),
-        ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
-        ("Snowflake/snowflake-arctic-embed-xs", "Represent this sentence for searching relevant passages: ", ""),
-        ("Snowflake/snowflake-arctic-embed-l-v2.0", "query: ", ""),
-        ("mixedbread-ai/mxbai-embed-large-v1", "Represent this sentence for searching relevant passages: ", ""),
-        ("thenlper/gte-small", "", ""),
-        ("BAAI/bge-m3", "", ""),
-        ("all-MiniLM-L6-v2", "", ""),
-        ("models/my-own", "", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "query", "passage"), rows("models_prefixes", "prefixes_follow_from_the_name"))
 def test_prefixes_follow_from_the_name(name: str, query: str, passage: str) -> None:
     assert prefixes(name, instruction=False) == (query, passage)
 

@@ -58,9 +58,7 @@ def loaded(request: pytest.FixtureRequest) -> Benchmark:
     return small
 
 
-@pytest.mark.parametrize(
-    "loaded", [pytest.param("beir", marks=pytest.mark.slow), "memory"], indirect=True
-)
+@pytest.mark.parametrize("loaded", [pytest.param("beir", marks=pytest.mark.slow), "memory"], indirect=True)
 def test_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, around: list[str]) -> None:
     results = Experiment.sweep(*around, "p10=on", benchmark=loaded).run()
     (arm,) = results.arms

@@ -36,6 +36,7 @@ from tests.export.scores import (
     scores_alike,
 )
 from tests.naming import naming
+from tests.tables import rows
 from tests.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="install ragbench[postgres]")
@@ -250,23 +251,7 @@ def test_service_survives_loads_and_restarts(own: str, recommended) -> None:
         service.close()
 
 
-@pytest.mark.parametrize(
-    ("dsn", "reason"),
-    [
-        ("postgres://postgres@/postgres?host=/nowhere", r"does not answer \(.*\): check that it runs"),
-        ("postgres://127.0.0.1:1/x", r"does not answer \(.*\): check that it runs"),
-        ("{server}&schema=nothing_here", "is not a search that ragbench exported"),
-        ("{server}&schema=No", "schema=No must be small letters"),
-        ("{server}&partitions=65", "partitions=65 must be a number from 1 to 64: try partitions=8"),
-        ("{server}&partitions=many", "partitions=many must be a number from 1 to 64"),
-        ("{server}&never=1", "has a part that PostgreSQL does not know"),
-        ("postgres://me:secret@host/db", "an address with a password"),
-        ("postgres://host/db?password=secret", "an address with a password"),
-        ("env:NO_SUCH_DSN", "the environment variable NO_SUCH_DSN holds no address"),
-        ("file:/nowhere/dsn", "cannot be read"),
-        ("mysql://host/db", "'mysql' is not a supported engine"),
-    ],
-)
+@pytest.mark.parametrize(("dsn", "reason"), rows("engines_postgres", "unusable_addresses_are_one_sentence"))
 def test_unusable_addresses_are_one_sentence(server: str, dsn: str, reason: str) -> None:
     with pytest.raises((BundleError, ConfigError), match=reason) as raised:
         ragbench.load(dsn.format(server=server))

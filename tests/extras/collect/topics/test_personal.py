@@ -3,23 +3,10 @@ from __future__ import annotations
 import pytest
 
 from ragbench.extras.collect.search_log import personal
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("mail jane.doe+x@example.co.uk", "a mail address"),
-        ("why is ghp_0123456789abcdefABCD refused", "a token"),
-        ("AKIAABCDEFGHIJKLMNOP", "a token"),
-        ("Authorization: Bearer abc.def-ghi_jkl", "a token"),
-        ("password=hunter22", "a token"),
-        ("9f86d081884c7d659a2feaa0c55ad015", "a token"),
-        ("clone https://me:secret@intranet/x", "a token"),
-        ("ssh 81.23.4.5", "an IP address"),
-        ("call +49 (30) 1234 5678", "a long number"),
-        ("4111 1111 1111 1111", "a long number"),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind"), rows("collect_topics_personal", "personal_data_are_recognised"))
 def test_personal_data_are_recognised(text: str, kind: str) -> None:
     assert personal(text) == kind
 

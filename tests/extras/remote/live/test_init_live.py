@@ -14,6 +14,7 @@ from ragbench.commands import cli
 from ragbench.config import project
 from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.results import measurements, store
+from tests.tables import rows
 
 HANDBOOK = Path(__file__).parents[3] / "data" / "phases"
 QUICK = ("latency.queries=2", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false")
@@ -29,44 +30,7 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("answer", "keys", "matched"),
-    [
-        ([{"path": "a.md"}, {"path": "b.md"}], {"hits": "@", "document": "path"}, 2),
-        (
-            {"hits": {"total": 2, "hits": [{"_id": "7", "_score": 2.5, "_source": {"file": "a.md", "text": "t"}}]}},
-            {"hits": "hits.hits", "document": "_source.file", "text": "_source.text", "score": "_score"},
-            1,
-        ),
-        (
-            {"facets": [{"name": "x"}], "results": [{"url": "a.md", "anchor": "k"}, {"url": "z", "anchor": "m"}]},
-            {"hits": "results", "document": "url", "section": "anchor"},
-            1,
-        ),
-        ({"my results": [{"no path": "b.md"}]}, {"hits": '"my results"', "document": '"no path"'}, 1),
-        (
-            {"facets": [{"id": "tag"}] * 3, "hits": [{"url": "a.md"}, {"url": "b.md"}]},  # more facets than hits
-            {"hits": "hits", "document": "url"},
-            2,
-        ),
-        (
-            {"results": [{"hits": [{"url": "a.md"}], "index": "docs"}, {"hits": [{"url": "b.md"}], "index": "blog"}]},
-            {"hits": "results[].hits[]", "document": "url"},
-            2,
-        ),
-        (
-            {"grouped_hits": [{"group_key": ["a.md"], "hits": [{"document": {"url": "a.md", "content": "c"}}]}]},
-            {"hits": "grouped_hits[].hits[]", "document": "document.url", "text": "document.content"},
-            1,
-        ),
-        (
-            {"results": [{"url": "a.md", "sub_results": [{"url": "a.md#x"}, {"url": "a.md#y"}]}]},
-            {"hits": "results", "document": "url"},
-            1,
-        ),
-        ({"took": 3, "paths": ["docs/a.md", "docs/z.md"]}, {"hits": "paths", "document": "@", "prefix": "docs"}, 1),
-        (["a.md"], {"hits": "@", "document": "@"}, 1),
-        ({"hits": [{"content": "nothing here says which page"}]}, {"hits": "hits", "text": "content"}, 0),
-    ],
+    ("answer", "keys", "matched"), rows("remote_live_init_live", "init_finds_the_hits_of_an_answer")
 )
 def test_init_finds_the_hits_of_an_answer(answer, keys: dict[str, str], matched: int) -> None:
     proposal = infer_mapping(answer, lambda name: name.partition("#")[0] in ("a.md", "b.md"))

@@ -12,6 +12,7 @@ from ragbench.extras.ship.serving.messages import REQUESTS, MessageLimits, Searc
 from ragbench.extras.ship.serving.tools import SearchTool
 from ragbench.search.stages.filters import FilterDocuments
 from tests.naming import naming
+from tests.tables import rows
 
 REQUEST = request_type(MessageLimits(max_top=5, max_query=20))
 
@@ -49,21 +50,7 @@ def test_request_schema_states_the_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "key", "reason"),
-    [
-        ({}, "query", "missing"),
-        ({"query": ""}, "query", "string_too_short"),
-        ({"query": "x" * 21}, "query", "string_too_long"),
-        ({"query": "x", "top_n": 0}, "top_n", "greater_than_equal"),
-        ({"query": "x", "top_n": 6}, "top_n", "less_than_equal"),
-        ({"query": "x", "top_n": "3"}, "top_n", "int_type"),
-        ({"query": "x", "top_n": True}, "top_n", "int_type"),
-        ({"query": "x", "limit": 3}, "limit", "extra_forbidden"),
-        ({"query": "x", "filters": {"tags": "auth"}}, "filters.tags", "list_type"),
-        ({"query": "x", "filters": {"min_bytes": 2**63}}, "filters.min_bytes", "less_than_equal"),
-        ({"query": 7}, "query", "string_type"),
-        ({"query": "x", "hypothesis": ""}, "hypothesis", "string_too_short"),
-    ],
+    ("body", "key", "reason"), rows("ship_serving_messages", "request_outside_the_limits_is_refused")
 )
 def test_request_outside_the_limits_is_refused(body: dict, key: str, reason: str) -> None:
     with pytest.raises(ValidationError) as error:

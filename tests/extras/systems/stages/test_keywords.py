@@ -7,24 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.extras.systems.stages.librarian import RerankByKeywords
+from tests.tables import rows
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "score"),
-    [
-        ("authentication API", "The API: authentication, api.", 0.3),  # (1 + 2) / 10
-        ("api", "api " * 9, 1.0),  # five count
-        ("api key", "api " * 9, 0.5),
-        ("a api", "a api", 0.2),  # words of one character count nowhere, not below the line either
-        ("api api", "api", 0.2),  # (1 + 1) / 10
-        ("pi", "api", 0.2),  # inside words too
-        ("x y", "x y", 0.0),
-        ("caching?", "caching", 0.2),  # without punctuation around words
-        ("(caching), `c++`", "caching in C++", 0.2),
-        ("", "anything", 0.0),
-        ("api", "", 0.0),
-    ],
-)
+@pytest.mark.parametrize(("query", "text", "score"), rows("systems_stages_keywords", "keywords_keyword_score"))
 def test_keywords_keyword_score(query: str, text: str, score: float) -> None:
     assert RerankByKeywords().score(query, text) == pytest.approx(score)
 
