@@ -21,6 +21,7 @@ from ragbench.benchmark import quotes, vault
 from ragbench.benchmark.benchmark import docno_of_section
 from ragbench.benchmark.follow import Followed
 from ragbench.benchmark.lines import cases_in, is_comment, name_of_field, raw_lines, read_table, write_atomically
+from ragbench.benchmark.names import site_anchors
 from ragbench.boundary.json import read_json, read_json_file, read_text
 from ragbench.boundary.yaml import read_yaml, read_yaml_nodes
 
@@ -47,13 +48,22 @@ class Repair:
         one = self.followed.get(written)
         if one is None or (one.targets and not one.doubtful and not one.is_moved):
             return [written]
-        return [] if one.doubtful else [self._styled(written, target, one.is_section) for target in one.targets]
+        return [] if one.doubtful else self.styled(written)
 
-    def _styled(self, written: str, target: str, is_section: bool) -> str:
-        docno = docno_of_section(target) if is_section else target
-        page = written.partition("#")[0]
-        named = self.documents[docno].path if re.search(r"\.\w{2,8}$", page) else docno
-        return named + target.removeprefix(docno)
+    def styled(self, written: str) -> list[str]:
+        """Where a name is now, with an ending where it has one, and a short anchor where it has a short one."""
+        one = self.followed[written]
+        page, _, old_anchor = written.partition("#")
+        with_ending = re.search(r"\.\w{2,8}$", page)
+        names = []
+        for target in one.targets:
+            docno = docno_of_section(target) if one.is_section else target
+            document, anchor = self.documents[docno], target.removeprefix(docno)
+            short = anchor.rpartition("/")[2]
+            if "/" in anchor and "/" not in old_anchor and site_anchors(document.sections).get(short) == anchor[1:]:
+                anchor = f"#{short}"
+            names.append((document.path if with_ending else docno) + anchor)
+        return names
 
 
 def written_names(file: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragbench.benchmark.follow import Followed
 
 _LOG = logging.getLogger(__name__)
@@ -66,17 +69,18 @@ def main(arguments: argparse.Namespace) -> int:
     followed = follow_names(names, pages, Path(data["corpus"]), sources, state)
     report = [one for one in followed.items() if one[1].outcome != "stands"]
     found = health(followed.values())
+    fixes = repair.Repair(followed, {page.docno: page for page in pages})
     if arguments.json:
-        console.print_json({"health": found, "followed": followed})
+        shown = {name: replace(one, target=name, targets=tuple(fixes.styled(name))) for name, one in followed.items()}
+        console.print_json({"health": found, "followed": shown})
     else:
         print(f"{found.sentence().replace('judgment', 'judged name')}")
         for name, one in sorted(report, key=lambda item: (item[1].outcome, item[0])):
-            print(_line(name, one))
+            print(_line(name, one, fixes.styled(name)))
     if not arguments.write:
         if not arguments.json and not found.is_sound:
             print("nothing is written: add --write for repaired copies of " + ", ".join(map(str, paths)))
         return 0
-    fixes = repair.Repair(followed, {page.docno: page for page in pages})
     for path in paths:
         _LOG.info(f"wrote {repair.write(path, fixes)}; {path} is unchanged")
     return 0
@@ -96,9 +100,9 @@ def _paths(data: Any, golden: str | None) -> list[Path]:
     return paths
 
 
-def _line(name: str, one: Followed) -> str:
+def _line(name: str, one: Followed, targets: Sequence[str]) -> str:
     """A name in the report."""
-    where = f" -> {', '.join(one.targets)}" if one.targets and one.targets != (one.target,) else ""
+    where = f" -> {', '.join(targets)}" if one.targets and one.targets != (one.target,) else ""
     said = " (doubtful: omitted)" if one.doubtful else " (omitted)" if not one.targets else ""
     said = " (kept: check that it still answers)" if one.outcome == "rewritten" else said
     return f"{one.outcome:9} {name}{where}, confidence {one.confidence:.2f}: {one.reason}{said}"

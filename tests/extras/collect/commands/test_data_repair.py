@@ -48,9 +48,19 @@ def test_repair_prints_first_and_writes_nothing(place: Path, capsys: pytest.Capt
     assert repair() == 0
     out = capsys.readouterr().out
     assert "label health: 0 of 5 judged names stand, 4 moved, 1 is gone" in out
-    assert "moved     a.md -> new-a, confidence 1.00" in out and "merged    merged.md -> book" in out
+    assert "moved     a.md -> new-a.md, confidence 1.00" in out and "merged    merged.md -> book.md" in out
     assert "gone      old.md" in out and "nothing is written: add --write" in out
     assert sorted(path.name for path in place.iterdir()) == before
+
+
+def test_repair_follows_sections_by_the_anchors_of_a_site(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = f"# Keys\n\n{prose(11)}\n\n## Rotate them\n\n{prose(12)}\n"
+    (place / "before" / "keys.md").write_text(page)
+    (place / "docs" / "access.md").write_text(page)
+    (place / "queries.csv").write_text("text,relevant\nrotate,keys.md#rotate-them\n")
+    assert repair("--write") == 0
+    assert "moved     keys.md#rotate-them -> access.md#rotate-them, confidence" in capsys.readouterr().out
+    assert (place / "queries.repaired.csv").read_text() == "text,relevant\nrotate,access.md#rotate-them\n"
 
 
 def test_repair_writes_a_new_file_and_keeps_the_old(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
