@@ -88,7 +88,7 @@ LOG = "".join(
 )
 MEASURED = ("latency.enabled=false", "tracking.enabled=false", "--quiet")
 EXPORTED = ("export", "RUN", "--arm", "p12=on", "--force", "--quiet")
-_LEARNED = ("--depth", "10", "--rounds", "2", "--quiet")
+_LEARNED = ("--rounds", "2", "--quiet")
 COMMANDS = {
     "run": ("run", "-m", "p12=on,off", "split=all", *MEASURED),
     "ablate": ("ablate", "+exp=baseline", "design=add_one", "factors=[p12]", "split=all", *MEASURED),

@@ -102,9 +102,7 @@ def test_fit_calibration_writes_beside_the_project_file(
     (tmp_path / "below").mkdir()
     (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
     monkeypatch.chdir(tmp_path / "below")
-    assert "use it with: calibration=mine" in call(
-        capsys, "fit", "calibration", "--write", "mine", "--depth", "5", *workplace
-    )
+    assert "use it with: calibration=mine" in call(capsys, "fit", "calibration", "--write", "mine", *workplace)
     kept = tmp_path / "conf" / "calibration" / "mine.yaml"
     assert "on 12 training queries of" in kept.read_text()
     assert not (locations.configuration() / "calibration" / "mine.yaml").exists()
@@ -123,7 +121,6 @@ def test_fit_calibration_writes_beside_the_project_file(
 
 def test_fit_calibration_refuses_what_cannot_be_fitted(capsys, workplace) -> None:
     assert "calibration is off" in refused(capsys, "fit", "calibration", "calibration=off", *workplace)
-    assert "--depth must be at least 1" in refused(capsys, "fit", "calibration", "--depth", "0", *workplace)
     assert "--threshold must be between 0 and 1" in refused(
         capsys, "fit", "calibration", "--threshold", "2", *workplace
     )

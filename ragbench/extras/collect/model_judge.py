@@ -35,6 +35,7 @@ Heading: {heading}
 Text: {text}
 
 Grade:"""
+_SEED = 13  # of the topics for an annotator
 _GRADE = re.compile(r"(?<![\d.])[0-3](?!\.?\d)")
 
 
@@ -54,7 +55,6 @@ def grade_pool(
     ask: Callable[[str], str],
     model: str,
     n_topics: int,
-    seed: int,
     *,
     replace: bool = False,
 ) -> ModelGraded:
@@ -68,7 +68,7 @@ def grade_pool(
     for file in (grades, sample):
         if file.exists() and not replace:
             raise BenchmarkError(f"{file} exists already: move it away, or add --replace")
-    qids = sorted({row["qid"] for row in pool.rows}, key=lambda qid: shuffle_key(seed, qid))
+    qids = sorted({row["qid"] for row in pool.rows}, key=lambda qid: shuffle_key(_SEED, qid))
     if not qids:
         raise BenchmarkError(f"{path} holds no pairs: write a pool with ragbench data pool")
     sampled = tuple(sorted(qids[:n_topics]))

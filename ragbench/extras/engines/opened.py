@@ -122,9 +122,9 @@ class EngineDeployment:
             yield checks.drift(loaded)
             yield checks.environment_of(loaded.record)
 
-    def follower(self, corpus: Path | None, threads: int | None) -> EngineRefresher:
+    def follower(self, corpus: Path | None) -> EngineRefresher:
         """What keeps it up to date."""
-        return EngineRefresher(self._location, corpus, threads=threads)
+        return EngineRefresher(self._location, corpus)
 
 
 def over(
@@ -211,15 +211,13 @@ def _none() -> list[Document]:
 class EngineRefresher:
     """Keeps an engine up to date with a folder of markdown; what it holds for ragbench is refreshed as a bundle is."""
 
-    def __init__(self, location: str | Path, corpus: Path | None = None, *, threads: int | None = None) -> None:
+    def __init__(self, location: str | Path, corpus: Path | None = None) -> None:
         self._engine = connect(location, writable=True)
         self._folder = content.temporary_folder("ragbench-engine")
         self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._unpacked = self._engine.version()
         unpack(self._engine, self._folder)
-        self._refresher = Refresher(
-            self._folder, corpus, threads=threads, pipeline=partial(pipeline_over, self._engine)
-        )
+        self._refresher = Refresher(self._folder, corpus, pipeline=partial(pipeline_over, self._engine))
         self.corpus, self.beside = self._refresher.corpus, self._refresher.beside
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:

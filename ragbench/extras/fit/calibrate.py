@@ -26,6 +26,7 @@ from ragbench.search.stages.calibrate import CalibrateByCurve
 from ragbench.search.stages.stage import Stage, StateProperty, fused
 
 _DIGITS = 6
+_SAMPLED = 20  # hits of a query
 Calibration = Callable[[Sequence[QueryState]], Sequence[QueryState]]
 ANSWERED, NEAR_MISS, NO_ANSWER = "answered", "near miss", "no answer"
 _DEPTH = 10  # first documents among which an answer must be
@@ -59,8 +60,8 @@ class CalibrationSample:
         )
 
 
-def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark, depth: int = 20) -> CalibrationSample:
-    """The relevance of the first `depth` hits of every state; what was not judged counts as not relevant.
+def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark) -> CalibrationSample:
+    """The relevance of the first `_SAMPLED` hits of every state; what was not judged counts as not relevant.
 
     A hit is relevant when a section it overlaps is, or its document in benchmarks that judge documents only.
     """
@@ -71,7 +72,8 @@ def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
     for state in states:
         good = {name for name, grade in qrels.get(state.query.qid, {}).items() if grade > 0}
         names = [
-            table.section_ids[chunk] if by_section else (table.docno(chunk),) for chunk in fused(state).chunks[:depth]
+            table.section_ids[chunk] if by_section else (table.docno(chunk),)
+            for chunk in fused(state).chunks[:_SAMPLED]
         ]
         relevant.append(np.array([not good.isdisjoint(documents) for documents in names], dtype=np.bool_))
         answerable.append(bool(good))

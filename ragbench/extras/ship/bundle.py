@@ -20,10 +20,13 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from ragbench.base import files, locations, progress, registry
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
@@ -51,7 +54,7 @@ from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.ranking import trees
 from ragbench.search.stages.recency import BoostRecent
 
-FORMAT = 2
+FORMAT = 3
 RECORD, INDEX = "bundle.json", "index"
 CONFIG, GOLDEN, MODIFIED = "config.yaml", "golden.jsonl", "modified.json"
 README = "README.md"
@@ -92,13 +95,9 @@ class Golden:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError for values of other types, which a file may contain."""
-        query = self.query
-        texts = (query.qid, query.text, query.hypothesis or "", query.kind or "", *query.salient_terms, *self.ids)
-        valid = all(isinstance(value, str) for value in (*texts, *self.outputs, *self.outputs.values()))
-        numbers = all(isinstance(score, (int, float)) for score in self.scores)
-        if not valid or not numbers or (self.scores and len(self.ids) != len(self.scores)):
-            raise TypeError("not a golden query")
+        """Raise ValueError for a number of scores, or outputs, that a file may contain and no query has."""
+        if self.scores and len(self.ids) != len(self.scores):
+            raise ValueError("not a golden query")
         self.arrays()
 
     def arrays(self) -> dict[bytes, bytes]:
@@ -355,28 +354,16 @@ def _raised_by_reader(error: Exception) -> bool:
 def read_golden(folder: Path) -> list[Golden]:
     """The golden queries of a bundle."""
     try:
-        rows = list(read_json_lines(read_text(folder / GOLDEN)))
-        return [
-            Golden(
-                Query(
-                    row["qid"],
-                    row["text"],
-                    row["hypothesis"],
-                    row["kind"],
-                    phrasings=() if row.get("salient_terms") else None,
-                    salient_terms=tuple(row.get("salient_terms", ())),
-                    filter=dict(row.get("filter", {})),
-                ),
-                tuple(row["ids"]),
-                tuple(row["scores"]),
-                {str(key): str(value) for key, value in row.get("outputs", {}).items()},
-            )
-            for row in rows
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return [_form().validate_python(row) for row in read_json_lines(read_text(folder / GOLDEN))]
+    except (OSError, ValueError) as error:
         raise BundleError(
             f"{folder / GOLDEN} cannot be read ({files.why_unreadable(error)}): export the bundle again"
         ) from None
+
+
+@cache
+def _form() -> TypeAdapter[Golden]:
+    return TypeAdapter(Golden)
 
 
 def needs(pipeline: Pipeline) -> frozenset[str]:
@@ -424,19 +411,8 @@ def replay(pipeline: Pipeline, index: Index, golden: Iterable[Golden]) -> Iterat
 
 def golden_lines(pipeline: Pipeline, index: Index, states: Sequence[QueryState]) -> str:
     """The golden queries of answered ones, computed on this machine, a line of JSON each."""
-    lines = []
-    for golden in replay(
-        pipeline, index, progress.steps("answering golden queries", [Golden(state.query) for state in states])
-    ):
-        query = golden.query
-        row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
-        if query.salient_terms:
-            row["salient_terms"] = query.salient_terms
-        if query.filter:
-            row["filter"] = query.filter
-        row |= {"ids": golden.ids, "scores": golden.scores, "outputs": golden.outputs}
-        lines.append(json.dumps(row, ensure_ascii=True) + "\n")
-    return "".join(lines)
+    queries = progress.steps("answering golden queries", [Golden(state.query) for state in states])
+    return "".join(f"{json.dumps(asdict(golden))}\n" for golden in replay(pipeline, index, queries))
 
 
 def _models(arm: Arm) -> list[dict[str, Any]]:

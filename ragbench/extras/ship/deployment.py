@@ -47,7 +47,7 @@ class Deployment(Protocol):
         """The outcome of every check that it has, one by one."""
         ...
 
-    def follower(self, corpus: Path | None, threads: int | None) -> Follower:
+    def follower(self, corpus: Path | None) -> Follower:
         """What keeps it up to date with a folder of markdown (None: the one that it names). Raises BundleError."""
         ...
 
@@ -78,9 +78,9 @@ class BundleFolder:
         """Check its files, models and documents, then what it answers."""
         return checks.of_folder(self.folder, options)
 
-    def follower(self, corpus: Path | None, threads: int | None) -> Refresher:
+    def follower(self, corpus: Path | None) -> Refresher:
         """What keeps it up to date."""
-        return Refresher(self.folder, corpus, threads=threads)
+        return Refresher(self.folder, corpus)
 
 
 def deployment(location: str | Path) -> Deployment:

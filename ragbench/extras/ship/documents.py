@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ragbench.base.types import DocumentMetadata, Filters, Link, Section
+from ragbench.base.types import DocumentMetadata, Link, Section
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 
@@ -21,7 +19,6 @@ class ListedDocument:
     docno: str
     path: str
     title: str
-    metadata: DocumentMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +41,10 @@ class StoredDocument:
     metadata: DocumentMetadata
 
 
-def rows_of_documents(index: Index, prefix: str = "", filters: Filters | None = None) -> list[int]:
-    """The rows of the documents whose docnos begin with `prefix` and that meet `filters`, sorted by docno."""
-    docnos = index.chunks.docnos
-    rows: Sequence[int] = range(len(docnos)) if filters is None else np.flatnonzero(index.passing(filters)).tolist()
-    return sorted((row for row in rows if docnos[row].startswith(prefix)), key=docnos.__getitem__)
-
-
-def listed_document(index: Index, row: int) -> ListedDocument:
-    """The entry of a list for a document's row."""
-    table = index.chunks
-    path = str(table.document_value("path", row))
-    return ListedDocument(table.docnos[row], path, table.titles[row], index.facets.metadata_of(row))
+def listed_documents(table: ChunkTable, prefix: str = "") -> list[ListedDocument]:
+    """The documents whose docnos begin with `prefix`, sorted by docno."""
+    rows = zip(table.docnos, table.document_column("path"), table.titles, strict=True)
+    return [ListedDocument(*row) for row in sorted(rows) if row[0].startswith(prefix)]
 
 
 def stored_document(index: Index, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:

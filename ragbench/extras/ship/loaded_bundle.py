@@ -164,14 +164,10 @@ class LoadedBundle:
         with bundle.reading(self.folder):
             return documents.stored_document(self.index, docno, lines)
 
-    def documents(
-        self, prefix: str = "", *, filters: Mapping[str, Any] | FilterDocuments | None = None
-    ) -> list[ListedDocument]:
-        """The documents whose ids begin with `prefix` and that meet the filters, sorted by id."""
-        filter_stage = filters_of(filters) if isinstance(filters, Mapping) else filters
+    def documents(self, prefix: str = "") -> list[ListedDocument]:
+        """The documents whose ids begin with `prefix`, sorted by id."""
         with bundle.reading(self.folder):
-            rows = documents.rows_of_documents(self.index, prefix, filter_stage.conditions if filter_stage else None)
-            return [documents.listed_document(self.index, row) for row in rows]
+            return documents.listed_documents(self.index.chunks, prefix)
 
     def golden(self) -> Sequence[bundle.Golden]:
         """The golden queries, with the hits that they should have among the documents that it serves."""

@@ -99,11 +99,9 @@ class Refresher:
         folder: Path,
         corpus: Path | None = None,
         *,
-        threads: int | None = None,
         pipeline: Callable[[Settings], Pipeline] = lambda settings: settings.pipeline,
     ) -> None:
         self.folder = folder.expanduser()
-        self._threads = threads
         self._make_pipeline = pipeline
         self._read: dict[tuple[str, str], ReadFile] = {}
         self._open()
@@ -173,7 +171,7 @@ class Refresher:
             )
         self._identity, self._record, self._settings, self._data = identity, record, settings, data
         self._pipeline = self._make_pipeline(settings)
-        self._models = Models(cache=self.folder / CACHE, threads=self._threads)
+        self._models = Models(cache=self.folder / CACHE)
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
         """The documents to serve, links resolved, and a sentence for each file that keeps its earlier version."""

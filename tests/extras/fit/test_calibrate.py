@@ -59,7 +59,7 @@ def test_calibration_sample_reads_sections_where_they_are_judged_and_documents_w
     assert judged.answerable.tolist() == [True, False]
     assert judged.groups == ("g", "q2")
     benchmark.by_section = False
-    assert [row.tolist() for row in sample(states, table, benchmark, depth=2).relevant] == [[True, True], [False]]
+    assert [row.tolist() for row in sample(states, table, benchmark).relevant] == [[True, True, False], [False]]
 
 
 def judged(n: int = 6) -> CalibrationSample:

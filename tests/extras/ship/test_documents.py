@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.base.types import Document, Filters
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.extras.ship.documents import listed_document, rows_of_documents, stored_document
+from ragbench.extras.ship.documents import listed_documents, stored_document
 from ragbench.index.index import Index
 
 
@@ -51,8 +51,7 @@ def test_asked_lines_are_those_of_the_file(index: Index, vault_folder) -> None:
             assert some.text == "".join(file[max(start, whole.first_line) - 1 : end])
 
 
-def test_document_lists_are_sorted_and_filtered(index: Index) -> None:
-    listed = [listed_document(index, row) for row in rows_of_documents(index, "guides/")]
+def test_document_lists_are_sorted(index: Index) -> None:
+    listed = listed_documents(index.chunks, "guides/")
     assert [document.docno for document in listed] == sorted(d for d in index.chunks.docnos if d.startswith("guides/"))
-    small = rows_of_documents(index, "guides/", Filters(max_bytes=600))
-    assert {index.chunks.docnos[row] for row in small} == {d.docno for d in listed if d.metadata.file_size <= 600}
+    assert {document.path for document in listed} == {f"{document.docno}.md" for document in listed}

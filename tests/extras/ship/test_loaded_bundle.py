@@ -156,7 +156,7 @@ def test_load_refuses_other_folders(tmp_path: Path) -> None:
     [
         ("bundle.json", "{", "cannot be read"),
         ("bundle.json", '{"format": 99}', "another version"),
-        ("bundle.json", '{"format": 2, "name": "x"}', "cannot be read .*seal. is missing"),
+        ("bundle.json", f'{{"format": {bundle.FORMAT}, "name": "x"}}', "cannot be read .*seal. is missing"),
         ("config.yaml", "- 1", "is not a configuration"),
         ("config.yaml", "index: {}", "is not a configuration"),
         ("config.yaml", ": [", "is not a configuration"),
@@ -396,8 +396,10 @@ def test_lexical_rows_unlike_the_chunks_are_one_sentence(copied: Path, tmp_path:
 
 def test_damaged_golden_queries_are_refused(copied: Path) -> None:
     whole = json.loads((copied / bundle.GOLDEN).read_text().splitlines()[0])
-    wrong = {"ids": [None], "scores": ["x"], "text": 5, "outputs": {"a": []}, "hypothesis": ["x"]}
-    for row in ({"qid": "1"}, *({**whole, key: value} for key, value in wrong.items())):
+    wrong = {"ids": [None], "scores": ["x"], "outputs": {"a": []}}
+    rows = [{**whole, key: value} for key, value in wrong.items()]
+    rows += [{**whole, "query": {**whole["query"], key: value}} for key, value in (("text", 5), ("hypothesis", ["x"]))]
+    for row in ({"qid": "1"}, {**whole, "scores": whole["scores"][1:]}, *rows):
         rewrite(copied, bundle.GOLDEN, json.dumps(row))
         with pytest.raises(BundleError, check=naming("golden")):
             ragbench.load(copied)

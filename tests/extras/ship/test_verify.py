@@ -6,7 +6,7 @@ import base64
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +81,8 @@ def test_rankings_fail_for_another_order(copied: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     outcome, message = outcomes(copied)["rankings"]
     assert outcome == "fails"
-    assert message.startswith(f"1 of {len(rows)} queries return other results ({rows[0]['qid']}: rank 1 is ")
+    qid = rows[0]["query"]["qid"]
+    assert message.startswith(f"1 of {len(rows)} queries return other results ({qid}: rank 1 is ")
 
 
 def test_rankings_pass_where_only_numerics_differ(copied: Path) -> None:
@@ -130,11 +131,7 @@ def with_outputs(golden: Golden, change: Callable[[np.ndarray], np.ndarray]) -> 
 
 def rankings(folder: Path, golden: list[Golden]) -> tuple[str, str]:
     """The outcome for other golden queries."""
-    lines = []
-    for row in golden:
-        row = vars(row) | {"qid": row.query.qid, "text": row.query.text, "hypothesis": None, "kind": row.query.kind}
-        lines.append(json.dumps({key: value for key, value in row.items() if key != "query"}))
-    (folder / bundle.GOLDEN).write_text("\n".join(lines))
+    (folder / bundle.GOLDEN).write_text("\n".join(json.dumps(asdict(row)) for row in golden))
     return outcomes(folder)["rankings"]
 
 

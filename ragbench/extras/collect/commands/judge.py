@@ -45,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of queries for a human to grade as well, to check the model (default: 20)",
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=13, help="seed of the sample (default 13)")
     parser.add_argument("--replace", action="store_true", help="overwrite grades that the model gave before")
     parser.add_argument(
         "--overwrite", action="store_true", help="on conflict, use the pool's grades instead of other judgments"
@@ -103,9 +102,7 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
     settings = composition.compose(arguments.overrides)
     model = settings.models().chat(model_options.spec_of(arguments))
     with console.progress():
-        graded = grade_pool(
-            pool, model.complete, arguments.model, arguments.sample, arguments.seed, replace=arguments.replace
-        )
+        graded = grade_pool(pool, model.complete, arguments.model, arguments.sample, replace=arguments.replace)
     print(f"{arguments.model} graded {graded.graded} of {counted(graded.pairs, 'pair')}, into {graded.grades}")
     print(f"grade the {counted(len(graded.sampled), 'topic')} in {graded.sample} without looking at these")
     console.next_command(f"judge {graded.sample}")

@@ -24,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     console.add_overrides(parser)
     model_options.add(parser, "the language model; sections of the documents are sent to it")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="number of queries (default 100)")
-    parser.add_argument("--seed", type=int, default=13, metavar="N", help="random seed for sampling (default 13)")
     add_file(parser)
     console.add_output(parser)
 
@@ -38,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     settings = composition.compose(arguments.overrides)
     with as_options():
-        spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
+        spec = DraftSpec(limit=arguments.limit)
     model = settings.models().chat(model_options.spec_of(arguments))
     require_new(arguments.out, replace=arguments.replace)
     benchmark = documents(settings.data)

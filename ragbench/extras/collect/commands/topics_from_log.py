@@ -25,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the search log: JSONL or CSV")
     console.add_overrides(parser)
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="number of queries (default 100)")
-    parser.add_argument("--seed", type=int, default=13, metavar="N", help="random seed for sampling (default 13)")
     parser.add_argument(
         "--tail",
         type=float,
@@ -60,7 +59,6 @@ def main(arguments: argparse.Namespace) -> int:
             tail=arguments.tail,
             least_sessions=arguments.least_sessions,
             least_clicks=arguments.least_clicks,
-            seed=arguments.seed,
         )
     log = search_log.read(arguments.file)
     benchmark = settings.documents() if log.has_clicks else None

@@ -7,8 +7,9 @@ filtering after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 20
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,20 +19,25 @@ from ragbench.base import progress
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
 from ragbench.base.options import Count, Natural, Validated
-from ragbench.base.types import Document
+from ragbench.base.types import Document, Section
 from ragbench.benchmark import native
 from ragbench.benchmark.benchmark import Topic, area, with_splits
 from ragbench.benchmark.phrases import Finder, words
+from ragbench.corpus.sections import section_id
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
-from ragbench.extras.collect.topics.answer_candidates import Passage, SectionFinder
 from ragbench.extras.collect.topics.collected import CollectedTopics
 from ragbench.extras.collect.topics.derive import interleave
+from ragbench.index.spans import body_start
 
 _DRAFTED = "model"
 _LEAST_WORDS = 30  # of a section that is asked about
 _SHOWN = 4_000  # characters of a section that the model is shown
 _LIKENESS = 0.7
+_K1, _B = 1.2, 0.75  # of BM25
+_STEM = 6  # letters to which words are cut
+_HEADINGS = 3  # times that headings and title count
+_SEED = 13  # of the order of sections and of the splits
 
 ASK = """Below is a section of a documentation. Write one question that this section answers and that somebody might \
 type into the search box who has the problem but has not read the section.
@@ -63,6 +69,69 @@ Ask = Callable[[str], str]
 
 
 @dataclass(frozen=True)
+class Passage:
+    """A section with its document."""
+
+    document: Document
+    section: Section
+
+    @property
+    def id(self) -> str:
+        """Its section id."""
+        return section_id(self.document, self.section)
+
+    @property
+    def heading(self) -> str:
+        """Its headings, or the title of its document where it has none."""
+        return " > ".join(self.section.path) or self.document.title
+
+    @property
+    def body(self) -> str:
+        """Its text without its heading."""
+        return self.document.text[body_start(self.document.text, self.section) : self.section.end].strip()
+
+
+def passages(documents: Iterable[Document]) -> list[Passage]:
+    """Every section of the documents that has text below its heading."""
+    all_passages = (Passage(document, section) for document in documents for section in document.sections)
+    return [passage for passage in all_passages if passage.body]
+
+
+class SectionFinder:
+    """Finds sections that may answer a question by BM25; it shares no index with the configurations compared."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        """Count the words of every section."""
+        self.passages = passages(documents)
+        self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        lengths = []
+        for number, passage in enumerate(self.passages):
+            counted = Counter(_stems(passage.body))
+            for stem in _stems(f"{passage.document.title} {passage.heading}"):
+                counted[stem] += _HEADINGS
+            lengths.append(sum(counted.values()))
+            for stem, count in counted.items():
+                self._postings[stem].append((number, count))
+        mean = sum(lengths) / max(1, len(lengths)) or 1.0
+        self._norms = [_K1 * (1 - _B + _B * length / mean) for length in lengths]
+
+    def find(self, text: str, n: int) -> list[Passage]:
+        """The `n` sections most like a text, best first."""
+        scores: dict[int, float] = defaultdict(float)
+        for stem, times in Counter(_stems(text)).items():
+            postings = self._postings.get(stem, ())
+            idf = math.log(1 + (len(self.passages) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for number, count in postings:
+                scores[number] += times * idf * count * (_K1 + 1) / (count + self._norms[number])
+        best = sorted(scores, key=lambda number: (-scores[number], number))[:n]
+        return [self.passages[number] for number in best]
+
+
+def _stems(text: str) -> list[str]:
+    return [word[:_STEM] for word in words(text)]
+
+
+@dataclass(frozen=True)
 class DraftSpec(Validated):
     """How many topics (`limit`), the share for tuning (`train`), and how strict the checks are.
 
@@ -75,7 +144,6 @@ class DraftSpec(Validated):
     others: Natural = 5
     answers: Count = 2
     tries: Count = 3
-    seed: Natural = 13
 
 
 def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> CollectedTopics:
@@ -83,7 +151,7 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> Collected
     evidence = SectionFinder(documents)
     dropped: Counter[str] = Counter()
     kept_by_id: dict[str, tuple[Passage, list[str]]] = {}
-    for number, passage in enumerate(_order(evidence.passages, spec.seed)):
+    for number, passage in enumerate(_order(evidence.passages)):
         if len(kept_by_id) == spec.limit or number == spec.tries * spec.limit:
             break
         question = _line(ask(_prompt(ASK, passage)))
@@ -107,7 +175,7 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> Collected
         Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
         for question, (passage, _) in kept_by_id.items()
     ]
-    return CollectedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
+    return CollectedTopics(with_splits(listed, judged, _SEED, spec.train), judged, sections, dict(dropped))
 
 
 def _answers(
@@ -134,11 +202,11 @@ def _answers(
     return answers, ""
 
 
-def _order(unordered: Sequence[Passage], seed: int) -> list[Passage]:
+def _order(unordered: Sequence[Passage]) -> list[Passage]:
     """Passages of enough words in a seeded order: areas in proportion, every document once before one comes again."""
     turns: Counter[str] = Counter()
     areas: dict[str, list[tuple[int, int, Passage]]] = defaultdict(list)
-    for number, passage in enumerate(sorted(unordered, key=lambda passage: shuffle_key(seed, passage.id))):
+    for number, passage in enumerate(sorted(unordered, key=lambda passage: shuffle_key(_SEED, passage.id))):
         if len(words(passage.body)) >= _LEAST_WORDS:
             docno = passage.document.docno
             areas[area(docno)].append((turns[docno], number, passage))

@@ -22,7 +22,7 @@ from ragbench.base import minimums
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import text_digest
-from ragbench.base.options import Count, Natural, Share, Validated
+from ragbench.base.options import Count, Share, Validated
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic, with_splits
 from ragbench.benchmark.names import Names
@@ -34,6 +34,7 @@ from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sen
 _LOGGED = "log"
 _PAGE = re.compile(r"(?:/?(?:index|_index|readme))?(?:\.html?)?$", re.IGNORECASE)
 FREQUENT, RARE = "frequent", "rare"
+_SEED = 13  # of the sample and the splits
 _GROUPED = 0.7  # share of common words from which two queries stay on one side of the split
 
 
@@ -50,7 +51,6 @@ class LogSpec(Validated):
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
     least_sessions: Count = 1
     least_clicks: Count = minimums.CLICKS
-    seed: Natural = 13
 
 
 @dataclass
@@ -159,7 +159,7 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
         if docnos:
             qrels[topic.qid] = dict.fromkeys(docnos, 1)
     total = sum(search.count for search in log.searches)
-    placed = with_splits(topics, qrels, spec.seed, spec.train)
+    placed = with_splits(topics, qrels, _SEED, spec.train)
     return LogTopics(placed, qrels, {}, log.skipped, log.has_clicks, len(queries), total, by_rank, named, resolved)
 
 
@@ -169,7 +169,7 @@ def sample(queries: Sequence[LoggedQuery], spec: LogSpec) -> list[LoggedQuery]:
     Systematic sampling with probabilities proportional to size (Madow 1949): a mean over the rest estimates the mean
     over searches. Places that one part cannot fill go to the other part.
     """
-    rng = np.random.default_rng(spec.seed)
+    rng = np.random.default_rng(_SEED)
     rare = [query for query in queries if query.count == 1]
     often = [query for query in queries if query.count > 1]
     n_rare = min(len(rare), max(round(spec.tail * spec.limit), spec.limit - len(often)))

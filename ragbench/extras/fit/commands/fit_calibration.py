@@ -34,7 +34,6 @@ _STAGE = "calibration"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to fit, where to keep it, overrides and output options."""
-    parser.add_argument("--depth", type=int, default=20, metavar="N", help="results per query to train on (default 20)")
     parser.add_argument(
         "--threshold", metavar="X", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)"
     )
@@ -55,8 +54,6 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.fit import training
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
 
-    if arguments.depth < 1:
-        raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
     for option, share in {"--threshold": arguments.threshold, "--max-loss": arguments.max_loss}.items():
         if share is not None and not 0 <= share <= 1:
             raise ConfigError(f"{option} must be between 0 and 1, got {share}")
@@ -81,7 +78,7 @@ def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark:
     from ragbench.extras.fit import calibrate, training
 
     states = training.answers(arm, training.fitted_on(benchmark))
-    sample = calibrate.sample(states, arm.index.chunks, benchmark, arguments.depth)
+    sample = calibrate.sample(states, arm.index.chunks, benchmark)
     fitted = calibrate.fit(sample)
     rows = calibrate.comparison_rows(sample, stage, arm.index, arguments.threshold)
     if arguments.max_loss is not None:

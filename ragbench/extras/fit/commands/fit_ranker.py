@@ -40,16 +40,7 @@ COMMAND = "fit ranker"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to train, where to keep it, overrides and output options."""
     parser.add_argument("--from-fusion", action="store_true", help="start from the fused ranking, ignoring `ranker`")
-    parser.add_argument(
-        "--depth", type=int, default=100, metavar="N", help="number of results to order for each query (default 100)"
-    )
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        metavar="N",
-        help="maximum number of trees (default: 200)",
-    )
-    parser.add_argument("--folds", type=int, metavar="N", help="number of cross-validation folds (default: 5)")
+    parser.add_argument("--rounds", type=int, default=200, metavar="N", help="maximum number of trees (default 200)")
     parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test queries")
     parser.add_argument("--write", metavar="NAME", help="save the ranker as an option with this name")
     console.add_overrides(parser)
@@ -65,9 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
     training.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     with as_options():
-        options = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds")}
-        chosen = {name: value for name, value in options.items() if value is not None}
-        spec = ranker.Spec(**chosen, seed=settings.basics.seed)
+        spec = ranker.Spec(rounds=arguments.rounds, seed=settings.basics.seed)
     benchmark = settings.benchmark()
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json):

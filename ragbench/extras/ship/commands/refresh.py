@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-shrink", action="store_true", help="refresh even if more than half of the documents are gone"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="number of threads for one model call")
     console.add_output(parser)
 
 
@@ -47,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.ship.deployment import deployment
 
     with console.progress(arguments.quiet or arguments.json):
-        follower = deployment(arguments.bundle).follower(arguments.corpus, arguments.threads)
+        follower = deployment(arguments.bundle).follower(arguments.corpus)
         refreshed = follower.refresh(arguments.allow_shrink)
         tell(refreshed, arguments.json)
     if refreshed.anything and not arguments.json and not arguments.watch:

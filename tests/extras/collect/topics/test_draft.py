@@ -10,8 +10,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.collect.topics.answer_candidates import SectionFinder
-from ragbench.extras.collect.topics.draft import DraftSpec, draft
+from ragbench.extras.collect.topics.draft import DraftSpec, SectionFinder, draft
 from tests.naming import naming
 
 FILLER = " ".join(f"word{number}" for number in range(40))

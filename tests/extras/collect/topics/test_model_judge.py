@@ -28,7 +28,7 @@ def pool_of(path: Path, topics: int) -> Path:
 def test_grade_pool_writes_grades_and_blind_sample(tmp_path: Path) -> None:
     pool = pool_of(tmp_path / "pool.csv", 5)
     answers = iter(["3", "Grade: 2.", "no idea", "4", "10", "0", "1", "1", "1", "1"])
-    result = grade_pool(pool, lambda prompt: next(answers), "small", 2, 13)
+    result = grade_pool(pool, lambda prompt: next(answers), "small", 2)
     assert [row["grade"] for row in rows(result.grades)] == ["3", "2", "", "", "", "0", "1", "1", "1", "1"]
     assert {row["judge"] for row in rows(result.grades)} == {"small"}
     assert (result.graded, result.pairs, len(result.sampled)) == (7, 10, 2)
@@ -36,13 +36,13 @@ def test_grade_pool_writes_grades_and_blind_sample(tmp_path: Path) -> None:
     assert len(sample) == 4 and {row["qid"] for row in sample} == set(result.sampled)
     assert {row["grade"] for row in sample} == {""} and "judge" not in sample[0]
     with pytest.raises(BenchmarkError, check=naming("exists already")):
-        grade_pool(pool, str, "small", 2, 13)
+        grade_pool(pool, str, "small", 2)
 
 
 def test_merge_refuses_grades_of_model(tmp_path: Path) -> None:
     from ragbench.extras.collect.judge import merge_into_folder
 
-    result = grade_pool(pool_of(tmp_path / "pool.csv", 2), lambda prompt: "1", "small", 1, 13)
+    result = grade_pool(pool_of(tmp_path / "pool.csv", 2), lambda prompt: "1", "small", 1)
     with pytest.raises(BenchmarkError, check=naming("grades of a model")):
         merge_into_folder(result.grades, tmp_path / "qrels")
 

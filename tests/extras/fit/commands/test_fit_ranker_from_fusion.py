@@ -96,8 +96,7 @@ def test_fit_ranker_refuses_wrong_options_and_few_queries(capsys, options) -> No
         return error[0]
 
     assert "--write must be a name of letters, digits and hyphens other than on, off" in refused("--write", "on")
-    assert "--depth must be at least 1, got 0" in refused("--depth", "0")
-    assert "at least 20 judged training topics" in refused("data.resplit=null", "split=test", "--folds", "31")
+    assert "--rounds must be at least 1, got 0" in refused("--rounds", "0")
 
 
 def test_advice_names_levers_with_commands(capsys, options) -> None:
