@@ -141,7 +141,7 @@ def _model(entry: Mapping[str, Any]) -> Check:
         )
         weights, digest = dict(model.weights), model.digest
         local = getattr(model, "numerics", "")
-        recorded = entry.get("numerics", local)  # bundles of earlier versions lack it
+        recorded = entry["numerics"]
     except (ModelError, ConfigError) as error:
         return Check(part, "fails", str(error))
     if weights != entry["weights"]:

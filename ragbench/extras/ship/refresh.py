@@ -264,7 +264,7 @@ class Refresher:
         """Report models that round differently here than where the bundle was exported."""
         for need, entry in zip(self._pipeline.encoders, self._record["models"], strict=False):
             local = getattr(index.part(need), "numerics", "")
-            if (recorded := entry.get("numerics", local)) != local:
+            if (recorded := entry["numerics"]) != local:
                 _LOG.info(
                     f"{entry['name']} rounds differently here ({local}) than at the export ({recorded}): "
                     "the vectors of changed documents differ a little from those of others"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from ragbench.base.console import counted
 from ragbench.base.errors import names_secret
@@ -29,24 +29,12 @@ from ragbench.models.chat import Endpoint
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class SplitWords:
-    """Takes a text for a list of words: split as a shell does, without doing anything else that a shell does."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """The splitting as pydantic runs it, before the check of the type."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self._split, handler(source))
-
-    @staticmethod
-    def _split(value: Any) -> Any:
-        from pydantic_core import PydanticCustomError
-
-        try:
-            return tuple(shlex.split(value)) if isinstance(value, str) else value
-        except ValueError:
-            raise PydanticCustomError("holds", "{words}", {"words": "must have its quotes closed"}) from None
+def _split(value: Any) -> Any:
+    """A text as a list of words: split as a shell does, without doing anything else that a shell does."""
+    try:
+        return tuple(shlex.split(value)) if isinstance(value, str) else value
+    except ValueError:
+        raise PydanticCustomError("holds", "{words}", {"words": "must have its quotes closed"}) from None
 
 
 Address = Endpoint
@@ -202,7 +190,7 @@ class LiveCommand(Live):
     """
 
     # command line: "./search.sh --top {depth} {query}"; the query is also on standard input
-    program: Annotated[tuple[str, ...], MinLen(1), SplitWords()]
+    program: Annotated[tuple[str, ...], MinLen(1), BeforeValidator(_split)]
 
     place: ClassVar[str] = "program"
 
@@ -230,7 +218,7 @@ class LiveMcp(Live):
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
     url: Address | None = None  # of a server over HTTP
     # or of one over standard input and output: [npx, some-server, notes]
-    program: Annotated[tuple[str, ...], SplitWords()] = ()
+    program: Annotated[tuple[str, ...], BeforeValidator(_split)] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
