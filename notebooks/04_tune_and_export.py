@@ -38,8 +38,8 @@ tuning = ragbench.tune(
 tuning.parameters.round(3)
 
 # %% [markdown]
-# `folds` are the values that three searches chose, each without a third of the topics; `agreement` is 1 where they chose
-# the same. A parameter that matters little (`importance`) is chosen nearly at random.
+# `folds` are the values that three searches chose, each without a third of the topics. A parameter that matters little
+# is chosen nearly at random.
 
 # %%
 tuning.folds.round(3)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
@@ -50,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Fit on the train split, compare by cross-validation, print or write."""
+    import pandas as pd
+    import yaml
+
     from ragbench.config import composition
     from ragbench.extras.fit import training
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
@@ -67,14 +71,45 @@ def main(arguments: argparse.Namespace) -> int:
             raise ConfigError("calibration is off, so there is nothing to fit: remove calibration=off")
         arm, stage = training.cut(settings, benchmark, stages[:position]), stages[position][1]
         if isinstance(stage, CalibrateByEvidence):
-            return _fit_evidence(arguments, arm, stage, benchmark)
-        return _fit_curve(arguments, arm, stage, benchmark)
+            fitted = _fit_evidence(arguments, arm, stage, benchmark)
+        else:
+            fitted = _fit_curve(arguments, arm, stage, benchmark)
+    values = {key: value for key, value in plain(fitted.stage).items() if key not in ("", "noise")}
+    if arguments.write:
+        comment = (
+            f"Fitted by `ragbench fit calibration` on {fitted.sample} of {benchmark.name} ({benchmark.digest[:12]}). "
+            f"The pipeline was: {arm.pipeline!r}"
+        )
+        text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
+        _LOG.info(f"written to {training.write(_STAGE, arguments.write, type(fitted.stage), comment, text)}")
+    if arguments.json:
+        console.print_json({"calibration": values, **fitted.counted, "held_out": fitted.rows})
+        return 0
+    console.print_table(pd.DataFrame(fitted.rows), f"{fitted.sample}, each judged by a fit without it")
+    print(f"use it with: {f'{_STAGE}={arguments.write}' if arguments.write else fitted.overrides}")
+    if arguments.max_loss is not None and not isinstance(stage, CalibrateByEvidence):
+        print(
+            f"use its threshold with the configured calibration: p10=on p10.threshold={fitted.rows[-1]['threshold']:g}"
+        )
+    return 0
 
 
-def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark: Benchmark) -> int:
-    """Fit isotonic calibration; print how well it and the configured calibration work on held-out queries."""
-    import pandas as pd
+@dataclass(frozen=True)
+class _Fitted:
+    """A calibration, the rows that compare it with the configured one, and the `sample` it was fitted on, in words.
 
+    `counted`: the size of the sample for `--json`, by name. `overrides` use the calibration without a file.
+    """
+
+    stage: CalibrateByCurve | CalibrateByEvidence
+    rows: Sequence[Mapping[str, Any]]
+    sample: str
+    counted: Mapping[str, int]
+    overrides: str
+
+
+def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark: Benchmark) -> _Fitted:
+    """Fit isotonic calibration, and see how well it and the configured calibration work on held-out queries."""
     from ragbench.extras.fit import calibrate, training
 
     states = training.answers(arm, training.fitted_on(benchmark))
@@ -83,25 +118,12 @@ def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark:
     rows = calibrate.comparison_rows(sample, stage, arm.index, arguments.threshold)
     if arguments.max_loss is not None:
         rows.append(calibrate.row_for_loss(arguments.max_loss, sample, stage, arm.index))
-    title = f"{len(sample.states)} training queries"
-    if arguments.write:
-        comment = f"Isotonic calibration fitted by `ragbench fit calibration` on {title} of {benchmark.name}"
-        pipeline = f"The pipeline was: {arm.pipeline!r}"
-        _write(arguments.write, fitted, f"{comment} ({benchmark.digest[:12]}). {pipeline}")
-    if arguments.json:
-        console.print_json({"calibration": plain(fitted), "queries": len(sample.states), "held_out": rows})
-        return 0
-    console.print_table(pd.DataFrame(rows), f"{title}, each judged by a fit without it")
-    print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
-    if arguments.max_loss is not None:
-        print(f"use its threshold with the configured calibration: p10=on p10.threshold={rows[-1]['threshold']:g}")
-    return 0
+    queries = len(sample.states)
+    return _Fitted(fitted, rows, f"{queries} training queries", {"queries": queries}, _overrides(fitted))
 
 
-def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvidence, benchmark: Benchmark) -> int:
-    """Fit the evidence for an answer on queries and their near misses; print how often it silences the search."""
-    import pandas as pd
-
+def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvidence, benchmark: Benchmark) -> _Fitted:
+    """Fit the evidence for an answer on queries and their near misses, and see how often it silences the search."""
     from ragbench.extras.fit import calibrate, training
 
     qids = {topic.qid for topic in training.fitted_on(benchmark)}
@@ -111,41 +133,16 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
         "as configured": calibrate.probabilities(stage, gathered),
         "fitted, held out": calibrate.held_out_probabilities(gathered),
     }
+    threshold = arguments.threshold
     rows = [
-        {
-            "calibration": name,
-            "threshold": arguments.threshold,
-            **calibrate.silences(scores, gathered, arguments.threshold),
-        }
+        {"calibration": name, "threshold": threshold, **calibrate.silences(scores, gathered, threshold)}
         for name, scores in judged.items()
     ]
-    values = {key: value for key, value in plain(fitted).items() if key != "noise"}
-    if arguments.write:
-        comment = (
-            f"Fitted by `ragbench fit calibration` on {len(qids)} queries of {benchmark.name} ({benchmark.digest[:12]})"
-        )
-        _write(arguments.write, fitted, comment)
-    if arguments.json:
-        console.print_json({"calibration": values, "searches": len(gathered.kind), "held_out": rows})
-        return 0
-    console.print_table(pd.DataFrame(rows), f"{len(qids)} queries and their near misses")
-    overrides = [f"{_STAGE}.bias={fitted.bias:g}"]
-    for key in ("weights", "typical"):
-        overrides += [f"{_STAGE}.{key}.{name}={value:g}" for name, value in values[key].items()]
-    use = arguments.write or f"evidence {' '.join(overrides)}"
-    print(f"use it with: {_STAGE}={use}")
-    return 0
-
-
-def _write(name: str, fitted: CalibrateByCurve | CalibrateByEvidence, comment: str) -> None:
-    """Keep the fit as conf/calibration/<name>.yaml."""
-    import yaml
-
-    from ragbench.extras.fit import training
-
-    values = {key: value for key, value in plain(fitted).items() if key not in ("", "noise")}
-    text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
-    _LOG.info(f"written to {training.write(_STAGE, name, type(fitted), comment, text)}")
+    overrides = [f"{_STAGE}=evidence", f"{_STAGE}.bias={fitted.bias:g}"]
+    for key, values in (("weights", fitted.weights), ("typical", fitted.typical)):
+        overrides += [f"{_STAGE}.{key}.{name}={value:g}" for name, value in values.items()]
+    judged_on = f"{len(qids)} training queries and their near misses"
+    return _Fitted(fitted, rows, judged_on, {"searches": len(gathered.kind)}, " ".join(overrides))
 
 
 def _overrides(fitted: CalibrateByCurve) -> str:
