@@ -67,6 +67,8 @@ def warn_of_distances(by_query: Iterable[Sequence[float]], label: str) -> None:
 
 def renamed(run: Run, names: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
     """The run with other names of its documents, also of those of sections (`docno#anchor`)."""
+    if not names:
+        return {qid: list(hits) for qid, hits in run.items()}
     return {qid: [(new_name(target, names), score) for target, score in hits] for qid, hits in run.items()}
 
 

@@ -62,26 +62,6 @@ def share_within(of: str, tokens: int) -> str:
     return f"{_MEASURES[of]}@{tokens}tokens"
 
 
-def delivered(states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
-    """A row for each query with a relevant part, folder and type: tokens delivered, useful and duplicate.
-
-    `folder_relevant` and `type_relevant`: whether the folder, the type, contains anything relevant to the query. An
-    empty context is one row without tokens.
-    """
-    rows: list[tuple[object, ...]] = []
-    table, cut = passages.table, _ChunkPieces(passages)
-    for state in states:
-        relevant = _relevant(state.query.qid, passages, benchmark)
-        if relevant is None:
-            continue
-        groups = [table.groups[table.document_number[docno]] for docno in relevant if docno in table.document_number]
-        folders, types = {folder for folder, _ in groups}, {kind for _, kind in groups}
-        counts = cut.counts(passages.within(state, budget), relevant) or {("", ""): [0.0, 0.0, 0.0]}
-        for (folder, kind), values in counts.items():
-            rows.append((state.query.qid, folder, kind, *values, folder in folders, kind in types))
-    return COLUMNS.frame(rows)
-
-
 def evaluate(frame: pd.DataFrame, budget: int) -> pd.DataFrame:
     """qid, level, measure, value: the shares of each context, from the rows of `delivered`; 0 for an empty one."""
     values = _by_query(frame, ["qid"]).rename(columns={name: share_within(name, budget) for name in _MEASURES})
@@ -135,28 +115,49 @@ def _by_query(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return sums[list(_MEASURES)].div(sums["tokens"].clip(lower=1.0), axis=0)
 
 
-def _relevant(qid: str, passages: Passages, benchmark: Benchmark) -> _Spans | None:
-    """The spans of the relevant sections of a query, or else of its quotes; None without any."""
-    spans: _Spans = defaultdict(list)
-    sections = [part for part, grade in benchmark.section_qrels.get(qid, {}).items() if grade > 0]
-    for part in sections:
-        docno, _, anchor = part.rpartition("#")
-        spans[docno] += passages.table.section_spans(docno, anchor)
-    if not benchmark.section_qrels.get(qid):
-        for quote in sorted(passages.quotes.get(qid, ()), key=lambda quote: quote.start):
-            start = max([quote.start, *(end for _, end in spans[quote.docno])])
-            spans[quote.docno].append((start, max(start, quote.end)))
-    return spans or None
-
-
 @dataclass(frozen=True)
-class _ChunkPieces:
-    """The pieces of chunks: start and end in the document, and the words in lower case."""
+class Contexts:
+    """The contexts of arms over one index; what they have in common is computed once."""
 
     passages: Passages
-    _pieces_by_chunk: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
+    benchmark: Benchmark
+    _pieces_by_chunk: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict, repr=False)
+    _spans_by_query: dict[str, _Spans | None] = field(default_factory=dict, repr=False)
 
-    def counts(self, chunks: Iterable[int], relevant: _Spans) -> dict[tuple[str, str], list[float]]:
+    def delivered(self, states: Sequence[QueryState], budget: int) -> pd.DataFrame:
+        """A row for each query with a relevant part, folder and type: tokens delivered, useful and duplicate.
+
+        `folder_relevant` and `type_relevant`: whether the folder, the type, contains anything relevant to the query. An
+        empty context is one row without tokens.
+        """
+        rows: list[tuple[object, ...]] = []
+        groups, numbers = self.passages.table.groups, self.passages.table.document_number
+        for state in states:
+            relevant = self._relevant(state.query.qid)
+            if relevant is None:
+                continue
+            with_relevant = [groups[numbers[docno]] for docno in relevant if docno in numbers]
+            folders, types = {folder for folder, _ in with_relevant}, {kind for _, kind in with_relevant}
+            counts = self._counts(self.passages.within(state, budget), relevant) or {("", ""): [0.0, 0.0, 0.0]}
+            for (folder, kind), values in counts.items():
+                rows.append((state.query.qid, folder, kind, *values, folder in folders, kind in types))
+        return COLUMNS.frame(rows)
+
+    def _relevant(self, qid: str) -> _Spans | None:
+        """The spans of the relevant sections of a query, or else of its quotes; None without any."""
+        if qid in self._spans_by_query:
+            return self._spans_by_query[qid]
+        grades, spans = self.benchmark.section_qrels.get(qid, {}), _Spans()
+        for part in (part for part, grade in grades.items() if grade > 0):
+            docno, _, anchor = part.rpartition("#")
+            spans.setdefault(docno, []).extend(self.passages.table.section_spans(docno, anchor))
+        for quote in sorted(() if grades else self.passages.quotes.get(qid, ()), key=lambda quote: quote.start):
+            earlier = spans.setdefault(quote.docno, [])
+            start = max([quote.start, *(end for _, end in earlier)])
+            earlier.append((start, max(start, quote.end)))
+        return self._spans_by_query.setdefault(qid, spans or None)
+
+    def _counts(self, chunks: Iterable[int], relevant: _Spans) -> dict[tuple[str, str], list[float]]:
         """By folder and type, the tokens of chunks in their order: all, useful and duplicate ones."""
         table = self.passages.table
         words: set[str] = set()
@@ -165,17 +166,20 @@ class _ChunkPieces:
         for chunk in chunks:
             docno, cut = table.docno(chunk), self._pieces(chunk)
             of_group = values.setdefault(table.groups[int(table.document[chunk])], [0.0, 0.0, 0.0])
-            tokens = self.passages.tokens([chunk])
+            tokens = self.passages.tokens((chunk,))
             of_group[0] += tokens
             per_character = tokens / max(1, sum(end - start for start, end, _ in cut))
+            earlier, useful = places[docno], relevant.get(docno, ())
             for start, end, text in cut:
-                if text in words or any(2 * _overlap(start, end, [span]) >= end - start for span in places[docno]):
+                if text in words or any(
+                    2 * (min(end, last) - max(start, first)) >= end - start for first, last in earlier
+                ):
                     of_group[2] += per_character * (end - start)
-                else:
-                    of_group[1] += per_character * _overlap(start, end, relevant.get(docno, ()))
+                elif useful:
+                    of_group[1] += per_character * _overlap(start, end, useful)
                 if text.count(" ") >= _REPEATED_WORDS - 1:
                     words.add(text)
-            places[docno].append(table.span(chunk))
+            earlier.append(table.span(chunk))
         return values
 
     def _pieces(self, chunk: int) -> list[tuple[int, int, str]]:

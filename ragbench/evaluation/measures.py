@@ -96,7 +96,7 @@ def evaluate(
 
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
     of_answerable = {qid: run[qid] for qid in answerable}
-    custom = [name for name in measures if _is_own(name)]
+    custom = [name for name in measures if is_own(name)]
     others = [name for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *custom)]
     rows = [(qid, UNJUDGED, unjudged(hits, qrels[qid])) for qid, hits in of_answerable.items()]
     rows += _unplaced(run)
@@ -232,7 +232,7 @@ def primary(config: Mapping[str, Any]) -> str:
 def check(names: Iterable[str]) -> None:
     """Raise ConfigError for a measure that cannot be computed, before any work starts."""
     for name in names:
-        if name not in (UNJUDGED, if_useful(PRIMARY)) and not _is_own(name):
+        if name not in (UNJUDGED, if_useful(PRIMARY)) and not is_own(name):
             _parse(name)
 
 
@@ -313,7 +313,7 @@ def measure(function: F) -> F:
     return function
 
 
-def _is_own(name: str) -> bool:
+def is_own(name: str) -> bool:
     """Whether a measure is a function that a user registered."""
     return registry.find("measure", name) is not None
 

@@ -10,7 +10,7 @@ Parts are the judged sections of a topic; where it has none, its quotes, each of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -56,12 +56,22 @@ def recall_within(tokens: int) -> str:
 
 
 @dataclass(frozen=True)
+class _Judged:
+    """The judged parts of a topic: their grades, what chunks cover, and the gains of the ideal order."""
+
+    grades: _Grades
+    covering: Mapping[int, _Parts]
+    ideal: Sequence[float]
+
+
+@dataclass(frozen=True)
 class Passages:
-    """The hits of an index as units: what each covers, and how long it is."""
+    """The hits of an index as units: what each covers, how long it is; computed once for all arms over the index."""
 
     table: ChunkTable
     count_tokens: Callable[[str], int]
     quotes: Mapping[str, Sequence[Quote]]
+    _judged: dict[str, _Judged | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def _lengths(self) -> dict[int, int]:
@@ -69,10 +79,12 @@ class Passages:
 
     def tokens(self, chunks: Iterable[int]) -> int:
         """The tokens of some chunks together."""
+        lengths, total = self._lengths, 0
         for chunk in chunks:
-            if chunk not in self._lengths:
-                self._lengths[chunk] = self.count_tokens(self.table.text(chunk))
-        return sum(self._lengths[chunk] for chunk in chunks)
+            if chunk not in lengths:
+                lengths[chunk] = self.count_tokens(self.table.text(chunk))
+            total += lengths[chunk]
+        return total
 
     def within(self, state: QueryState, budget: int) -> list[int]:
         """The chunks that are returned for the first hits that fit into a token budget."""
@@ -86,22 +98,39 @@ class Passages:
             chunks += returned
         return chunks
 
-    def covered(self, chunks: Iterable[int], quotes: Sequence[Quote] = ()) -> _Parts:
-        """The sections that some chunks overlap; with `quotes`, the quotes of which one chunk covers at least half."""
-        if not quotes:
-            return frozenset(part for chunk in chunks for part in self.table.section_ids[chunk])
-        places = [(self.table.docno(chunk), self.table.span(chunk)) for chunk in chunks]
-        return frozenset(
-            quote.id for quote in quotes if any(d == quote.docno and quote.covered_by(*span) for d, span in places)
-        )
+    def judged(self, qid: str, benchmark: Benchmark) -> _Judged | None:
+        """The judged parts of a topic; None without a relevant one."""
+        if qid not in self._judged:
+            self._judged[qid] = self._judge(qid, benchmark)
+        return self._judged[qid]
 
-    def units(self, docnos: Iterable[str], quotes: Sequence[Quote] = ()) -> list[_Parts]:
-        """What each unit of some documents covers: parents where there are any, else chunks."""
+    def _judge(self, qid: str, benchmark: Benchmark) -> _Judged | None:
+        grades: _Grades = benchmark.section_qrels.get(qid, {})
+        quotes: Sequence[Quote] = () if grades else self.quotes.get(qid, ())
+        grades = grades or {quote.id: 1 for quote in quotes}
+        relevant = {part: grade for part, grade in grades.items() if grade > 0}
+        if not relevant:
+            return None
+        chunks, units = self._in_documents(dict.fromkeys(part.rpartition("#")[0] for part in grades))
+        covering = {chunk: parts for chunk in chunks if (parts := self._covered(chunk, quotes) & grades.keys())}
+        answering = {part.rpartition("#")[0] for part in relevant}
+        units = [unit for unit in units if self.table.docno(unit) in answering]
+        return _Judged(grades, covering, _ideal_gains([covering.get(unit, frozenset()) for unit in units], relevant))
+
+    def _covered(self, chunk: int, quotes: Sequence[Quote]) -> _Parts:
+        """The sections that a chunk overlaps; with `quotes`, those of which it covers at least half."""
+        if not quotes:
+            return frozenset(self.table.section_ids[chunk])
+        docno, span = self.table.docno(chunk), self.table.span(chunk)
+        return frozenset(quote.id for quote in quotes if docno == quote.docno and quote.covered_by(*span))
+
+    def _in_documents(self, docnos: Iterable[str]) -> tuple[list[int], list[int]]:
+        """The chunks of some documents with their parents, and their units: parents if there are any, else chunks."""
         numbers = [self.table.document_number[docno] for docno in docnos if docno in self.table.document_number]
         chunks = [chunk for number in numbers for chunk in range(*self.table.chunks_of(number))]
-        parents = self.table.parent
-        units = dict.fromkeys(int(parents[chunk]) if parents[chunk] >= 0 else chunk for chunk in chunks)
-        return [self.covered([unit], quotes) for unit in units]
+        parents = self.table.parent[chunks].tolist()
+        units = dict.fromkeys(parent if parent >= 0 else chunk for chunk, parent in zip(chunks, parents, strict=True))
+        return list(dict.fromkeys([*chunks, *units])), list(units)
 
 
 def evaluate(
@@ -187,36 +216,33 @@ class _Answer:
 
 def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budgets: Iterable[int]) -> _Answer | None:
     """None for a topic without a relevant part."""
-    qid = state.query.qid
-    grades: _Grades = benchmark.section_qrels.get(qid, {})
-    quotes: Sequence[Quote] = () if grades else passages.quotes.get(qid, ())
-    if quotes:
-        grades = {quote.id: 1 for quote in quotes}
-    relevant = {part: grade for part, grade in grades.items() if grade > 0}
-    if not relevant:
+    judged = passages.judged(state.query.qid, benchmark)
+    if judged is None:
         return None
-    docnos = sorted({part.rpartition("#")[0] for part in relevant})
+    grades, covering = judged.grades, judged.covering
     gains: list[float | None] = []
     covered: set[str] = set()
     within: dict[int, set[str]] = {tokens: set() for tokens in sorted(budgets)}
+    largest = max(within)
     spent, tokens = 0, 0
     chunks = state.fused.chunks.tolist() if state.fused is not None else []
     for rank, chunk in enumerate(chunks):
         returned = state.contexts.get(chunk, (chunk,))
-        length = passages.tokens(returned) if rank < DEPTH or spent <= max(within) else 0
-        spent += length
-        parts = passages.covered(returned, quotes) & set(grades)
-        if rank < DEPTH:
-            tokens += length
-        gains.append(max((max(0, grades[part]) for part in parts - covered), default=0.0 if parts else None))
+        if rank < DEPTH or spent <= largest:
+            spent += (length := passages.tokens(returned))
+            tokens += length if rank < DEPTH else 0
+        if covering.keys().isdisjoint(returned):
+            gains.append(None)
+            continue
+        parts = frozenset[str]().union(*(covering.get(each, ()) for each in returned))
+        gains.append(max((max(0, grades[part]) for part in parts - covered), default=0.0))
         covered |= parts
         for limit, fitting in within.items():
             if spent <= limit:
                 fitting |= parts
-    total = sum(relevant.values())
-    recalls = {limit: sum(relevant.get(part, 0) for part in fitting) / total for limit, fitting in within.items()}
-    ideal = _ideal_gains(passages.units(docnos, quotes), relevant)
-    return _Answer(qid, gains, ideal, tokens, recalls)
+    total = sum(grade for grade in grades.values() if grade > 0)
+    recalls = {limit: sum(max(0, grades[part]) for part in fitting) / total for limit, fitting in within.items()}
+    return _Answer(state.query.qid, gains, judged.ideal, tokens, recalls)
 
 
 def _ideal_gains(units: Sequence[_Parts], relevant: _Grades) -> list[float]:

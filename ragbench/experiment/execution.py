@@ -19,13 +19,14 @@ from ragbench.search.engine import executor
 if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.config.sections import ExecutionSpec
+    from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
     from ragbench.experiment.plan import Plan
     from ragbench.search.engine.executor import Arm, Outcome
 
 _LOG = logging.getLogger(__name__)
 
-Execution = Callable[["Plan"], Iterator["Outcome"]]
-"""Computes the arms of a plan: an outcome for each, in any order, as soon as it is ready.
+Execution = Callable[["Plan", "ArmEvaluator"], Iterator["Evaluated"]]
+"""Computes and evaluates the arms of a plan: what each found, measured, in any order, as soon as it is ready.
 
 An arm that fails must not stop the others: `failed` gives the error to raise after the last outcome.
 """
@@ -49,8 +50,8 @@ def workers(
     return make(spec, arms, queries) if make else nullcontext()
 
 
-def outcomes(plan: Plan) -> Iterator[Outcome]:
-    """Compute the arms of a plan where its `execution` says, and yield each as it finishes.
+def evaluated(plan: Plan, evaluator: ArmEvaluator) -> Iterator[Evaluated]:
+    """Compute and evaluate the arms of a plan where its `execution` says, and yield each as it finishes.
 
     Raises ArmsFailed after the last one when some could not be computed.
     """
@@ -58,11 +59,17 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
     if plan.execution.kind != LOCAL:
         execution = registry.load("execution", plan.execution.kind, "execution.kind")
     if plan.arms:
-        yield from execution(plan)
+        yield from execution(plan, evaluator)
 
 
-def local(plan: Plan) -> Iterator[Outcome]:
-    """Compute the arms in this process, each distinct prefix of their pipelines once."""
+def local(plan: Plan, evaluator: ArmEvaluator) -> Iterator[Evaluated]:
+    """Compute and evaluate the arms in this process."""
+    for outcome in _outcomes(plan):
+        yield evaluator(plan.arms[outcome.arm], outcome)
+
+
+def _outcomes(plan: Plan) -> Iterator[Outcome]:
+    """Compute the arms, each distinct prefix of their pipelines once."""
     arms, finished = list(plan.arms.values()), set()
     embed(plan.missing)
     try:

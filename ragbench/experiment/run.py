@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,25 +14,21 @@ from ragbench.base.errors import RagbenchError, ResultsError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, topic_area
-from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import files_of_judged
-from ragbench.benchmark.runs import renamed
 from ragbench.config.sections import LOCAL
 from ragbench.config.settings import ArmBuilder, Settings
-from ragbench.evaluation import contexts, diagnosis, latency, leaks, measures, passages
+from ragbench.evaluation import latency
 from ragbench.evaluation.machine import Watch
 from ragbench.evidence.arms import LATENCY
 from ragbench.experiment import coldstart, execution
 from ragbench.experiment.estimate import estimate, missing_passages
+from ragbench.experiment.evaluate import ArmEvaluator
 from ragbench.experiment.plan import Plan, PlannedArm, Run, plan
-from ragbench.results import comparisons, labels, measurements, store, top_hits
+from ragbench.results import comparisons, labels, measurements, store
 from ragbench.results.measurements import Measurements
-from ragbench.search.engine.hits import problems
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ragbench.search.engine.executor import Outcome
 
 
 _LOG = logging.getLogger(__name__)
@@ -42,12 +37,6 @@ _LONG = 60.0
 """Seconds of embedding from which the estimate is printed before a run starts."""
 _MANY = 300_000
 """Chunks from which the page about several machines is named: two hours of embedding on two cores."""
-
-_RUN_FILES = {
-    measures.DOCUMENT: measurements.DOCUMENTS,
-    measures.SECTION: measurements.SECTIONS,
-    measures.QUOTE: measurements.QUOTES,
-}
 
 
 def measure_quality(run: Run) -> None:
@@ -72,15 +61,20 @@ def measure_quality(run: Run) -> None:
     remaining = replace(remaining, missing=missing_passages(remaining))
     if progress.watched():
         _look_ahead(remaining)
-    for outcome in execution.outcomes(remaining):
-        arm = planned.arms[outcome.arm]
+    for evaluated in execution.evaluated(remaining, ArmEvaluator.of(remaining, facts)):
+        arm = planned.arms[evaluated.arm]
         arm.index.prepare(arm.pipeline.needs)
-        per_query, contents = evaluate_arm(arm, outcome, planned.benchmark, facts, run.environment)
-        files, frames[outcome.arm] = folder.arm(outcome.arm), per_query
-        files.write(contents)
+        files, frames[arm.name] = folder.arm(arm.name), evaluated.per_query
+        metadata = {**_ir_metadata(arm, planned.benchmark, run.environment), "notes": evaluated.notes}
+        described = {
+            "config.yaml": store.yaml_text(arm.config, sort_keys=True),
+            "pipeline.txt": f"{arm.pipeline!r}\n",
+            measurements.METADATA: store.yaml_text(metadata),
+        }
+        files.write({**evaluated.files, **described})
         files.finish_arm(arm.key)
-        for problem in problems(outcome.final):
-            _LOG.warning(f"arm '{outcome.arm}': {problem}")
+        for problem in evaluated.problems:
+            _LOG.warning(f"arm '{arm.name}': {problem}")
     read = {a.folder: a for arm in planned.arms.values() for a in arm.artefacts if a.built}
     if came := sum(index.manifest.get("vectors", {}).get("shipped", 0) for index in read.values()):
         rounding = {kind for index in read.values() for kind in index.manifest.get("numerics", {}).values() if kind}
@@ -104,59 +98,16 @@ def _look_ahead(remaining: Plan) -> None:
         _LOG.info(f"{chunks:,} chunks: docs/cluster.md shows how several machines share the work (execution=dask)")
 
 
-def evaluate_arm(
-    arm: PlannedArm, outcome: Outcome, benchmark: Benchmark, facts: pd.DataFrame, surroundings: Mapping[str, Any]
-) -> tuple[pd.DataFrame, Mapping[str, str | pd.DataFrame]]:
-    """Measure what one arm found: the measures by topic, and the contents of its files by name.
+def _ir_metadata(arm: PlannedArm, benchmark: Benchmark, surroundings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata that explains a run file (Breuer et al., ir_metadata, SIGIR 2022).
 
-    `facts` are the columns qid, split and type of the topics; `surroundings` is what describes this machine.
+    `surroundings` is what describes this machine.
     """
-    import pandas as pd
-
-    table, names = arm.index.chunks, file_names(benchmark)
-    context_tokens, listed = arm.settings.context_tokens, arm.settings.measures
-    frames: list[pd.DataFrame] = []
-    runs: dict[str, str] = {}
-    levels = measures.levels(outcome.final, table, benchmark)
-    for level in levels:
-        # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
-        named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
-        runs[_RUN_FILES[level.name]] = measurements.trec(named, "ragbench")
-        if level.name == measures.DOCUMENT or level.qrels:
-            frames.append(level.evaluate(listed, benchmark.unanswerable))
-    frames.append(leaks.evaluate(outcome.final, levels[0].run, arm.index))
-    units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
-    frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens, arm.settings.primary))
-    context = contexts.delivered(outcome.final, units, benchmark, context_tokens)
-    frames.append(contexts.evaluate(context, context_tokens))
-    filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
-    per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
-    per_query.insert(0, "arm", arm.name)
-    per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
-    decided = Counter(note for state in outcome.final for note in state.notes)
-    fates = diagnosis.of_benchmark(outcome, table, benchmark)
-    metadata = {**_ir_metadata(arm, benchmark, surroundings, listed), "notes": dict(decided)}
-    return per_query, {
-        measurements.TOP: top_hits.top_hits(outcome.final, table, benchmark),
-        measurements.DIAGNOSIS: fates,
-        **runs,
-        "config.yaml": store.yaml_text(arm.config, sort_keys=True),
-        "pipeline.txt": f"{arm.pipeline!r}\n",
-        measurements.METADATA: store.yaml_text(metadata),
-        measurements.PER_QUERY: per_query,
-        measurements.CONTEXTS: context,
-    }
-
-
-def _ir_metadata(
-    arm: PlannedArm, benchmark: Benchmark, surroundings: Mapping[str, Any], listed: Sequence[str]
-) -> Mapping[str, Any]:
-    """The metadata that explains a run file (Breuer et al., ir_metadata, SIGIR 2022)."""
     return {
         "platform": {"software": {"libraries": {"python": surroundings["packages"]}}},
         "implementation": {"source": {"commit": (surroundings["git"] or {}).get("commit")}},
         "resources": {"artefacts": {a.kind: a.fingerprint for a in arm.artefacts}},
-        "research goal": {"evaluation": {"reported measures": list(listed)}},
+        "research goal": {"evaluation": {"reported measures": list(arm.settings.measures)}},
         "data": {"test collection": {"name": benchmark.name, "digest": benchmark.digest}},
         "method": {"pipeline": [{"stage": n, "parameters": plain(s)} for n, s in arm.pipeline]},
     }

@@ -307,7 +307,13 @@ class ChunkTable:
 
     def span(self, chunk: int) -> tuple[int, int]:
         """A chunk's character offsets into its document's text."""
-        return int(self._chunks["start"][int(chunk)].as_py()), int(self._chunks["end"][int(chunk)].as_py())
+        starts, ends = self.offsets
+        return int(starts[chunk]), int(ends[chunk])
+
+    @cached_property
+    def offsets(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Where every chunk begins in its document's text, and where it ends, each of shape (n,)."""
+        return self._chunks["start"].to_numpy(), self._chunks["end"].to_numpy()
 
     def lines(self, chunk: int) -> tuple[int, int]:
         """The first and the last line of a chunk in its file, from 1."""

@@ -48,7 +48,7 @@ def measured(tmp_path: Path):
         around = {number[hit]: tuple(number[other] for other in others) for hit, others in (around or {}).items()}
         state = QueryState(Query("q", "x"), fused=ranking, contexts=around)
         passages = Passages(table, len, {"q": quotes} if quotes else {})
-        return contexts.delivered([state], passages, benchmark, budget)
+        return contexts.Contexts(passages, benchmark).delivered([state], budget)
 
     return measure
 

@@ -105,11 +105,11 @@ ONE_BY_ONE = """
 from ragbench.experiment.execution import failed
 from ragbench.search.engine.executor import Session
 
-def one_by_one(plan):
+def one_by_one(plan, evaluation):
     errors = {}
     for arm in plan.arms.values():
         try:
-            yield Session(plan.queries).outcome(arm)
+            yield evaluation(arm, Session(plan.queries).outcome(arm))
         except ValueError as error:
             errors[arm.name] = error
     if errors:

@@ -24,15 +24,16 @@ from ragbench.experiment.execution import failed
 from ragbench.extras.cluster import worker
 from ragbench.models.functions import is_endpoint
 from ragbench.models.parallel import threads_for
-from ragbench.search.engine.executor import in_tree_order, prefix_keys
+from ragbench.search.engine.executor import Outcome, in_tree_order, prefix_keys
 
 if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.config.sections import ExecutionSpec
+    from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
     from ragbench.experiment.plan import Plan, PlannedArm
     from ragbench.index.artefacts import Artefact
     from ragbench.models.cache import CachedEncoder
-    from ragbench.search.engine.executor import Arm, Outcome
+    from ragbench.search.engine.executor import Arm
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,8 +47,8 @@ _LAST_LOOK = 5.0
 """Seconds for the end of such a look, because a scheduler that does not answer must not keep finished results."""
 
 
-def outcomes(plan: Plan) -> Iterator[Outcome]:
-    """Compute the arms by the workers of a Dask cluster; live searches and recorded runs are read here.
+def evaluated(plan: Plan, evaluator: ArmEvaluator) -> Iterator[Evaluated]:
+    """Compute and evaluate the arms by the workers of a Dask cluster; live searches and recorded runs are read here.
 
     Raises ConfigError when no cluster answers, or a worker could give other results; ArmsFailed as `local` does.
     """
@@ -58,14 +59,15 @@ def outcomes(plan: Plan) -> Iterator[Outcome]:
         with _cluster(plan.execution) as (client, own), _watched(client):
             agreed = _agreed(client, list(arms.values()), own)
             _embed(client, agreed, plan)
-            for name, result in _computed(DaskWorkers(client, agreed, plan.queries), arms):
+            pool = DaskWorkers(client, agreed, plan.queries, evaluator if evaluator.portable else None)
+            for name, result in _computed(pool, arms):
                 done.add(name)
                 if isinstance(result, BaseException):
                     errors[name] = result
                 else:
-                    yield result
+                    yield evaluator(arms[name], result) if isinstance(result, Outcome) else result
     if left := {name: arm for name, arm in plan.arms.items() if name not in done}:
-        yield from execution.local(replace(plan, arms=left, missing=()))
+        yield from execution.local(replace(plan, arms=left, missing=()), evaluator)
     if errors:
         raise failed(plan, errors) from next(iter(errors.values()))
 
@@ -216,12 +218,17 @@ def _fate(future: Any) -> str:
 
 
 class DaskWorkers:
-    """Computes groups of arms over `queries`; more may be submitted while results are taken."""
+    """Computes groups of arms over `queries`; more may be submitted while results are taken.
 
-    def __init__(self, client: Any, agreed: worker.RunTerms, queries: Sequence[Query]) -> None:
+    With an `evaluator` workers evaluate them, too, so that tables travel instead of states.
+    """
+
+    def __init__(
+        self, client: Any, agreed: worker.RunTerms, queries: Sequence[Query], evaluator: ArmEvaluator | None = None
+    ) -> None:
         from distributed import as_completed
 
-        self._client, self._agreed = client, agreed
+        self._client, self._agreed, self._evaluator = client, agreed, evaluator
         self._queries = tuple(queries)  # sent with every task: data scattered to one worker is lost with it
         self._running: dict[Any, tuple[Sequence[Arm], frozenset[str]]] = {}
         self._finished = as_completed()
@@ -247,7 +254,7 @@ class DaskWorkers:
             self._send(artefacts)
             files = {name: future for name, future in self._sent.items() if name in artefacts}
             future = self._client.submit(
-                worker.compute, self._agreed, works, self._queries, files, pure=False, **others
+                worker.compute, self._agreed, works, self._queries, files, self._evaluator, pure=False, **others
             )
         except FAILURES as error:  # of several kinds, as soon as the scheduler is gone
             self._lost.append((arms, failure(error)))
@@ -258,8 +265,8 @@ class DaskWorkers:
         else:
             self._lost.append((arms, "no scheduler"))
 
-    def __iter__(self) -> Iterator[tuple[Sequence[Arm], Mapping[str, Outcome | BaseException]]]:
-        """Each group with outcomes or errors by name, as it is ready; those that the cluster lost have none."""
+    def __iter__(self) -> Iterator[tuple[Sequence[Arm], Mapping[str, Any]]]:
+        """Each group with results or errors by name, as it is ready; those that the cluster lost have none."""
         while self._lost or self._running:
             if self._lost:
                 arms, fate = self._lost.pop()
@@ -307,8 +314,10 @@ def workers(spec: ExecutionSpec, arms: Sequence[Arm], queries: Sequence[Query]) 
         yield DaskWorkers(client, _agreed(client, arms, own), queries)
 
 
-def _computed(pool: DaskWorkers, arms: Mapping[str, PlannedArm]) -> Iterator[tuple[str, Outcome | BaseException]]:
-    """The outcome or the error of each arm; none for those that the cluster lost."""
+def _computed(
+    pool: DaskWorkers, arms: Mapping[str, PlannedArm]
+) -> Iterator[tuple[str, Outcome | Evaluated | BaseException]]:
+    """The result or the error of each arm; none for those that the cluster lost."""
     ready: list[PlannedArm] = []
     for arm in arms.values():
         try:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ragbench.base.errors import ConfigError
 from ragbench.base.foreign import FAILURES
 from ragbench.base.types import Query
+from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
 from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index import jvm
 from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, SharedArtefacts
@@ -135,9 +136,15 @@ def packed(artefact: Artefact) -> Files:
 
 
 def compute(
-    agreed: RunTerms, works: Sequence[Work], queries: Sequence[Query], artefacts: Mapping[tuple[str, str], Files]
-) -> dict[str, Outcome | BaseException]:
-    """The outcomes, or the errors, of arms by name; `artefacts`, by kind and fingerprint, are kept here.
+    agreed: RunTerms,
+    works: Sequence[Work],
+    queries: Sequence[Query],
+    artefacts: Mapping[tuple[str, str], Files],
+    evaluator: ArmEvaluator | None,
+) -> dict[str, Outcome | Evaluated | BaseException]:
+    """The outcomes, evaluated if there is an `evaluator`, or the errors of arms by name.
+
+    `artefacts`, by kind and fingerprint, are kept here.
 
     Raises WorkerFailed for an error of files, which another worker may not have.
     """
@@ -145,7 +152,7 @@ def compute(
 
     _check(agreed)
     store = ArtefactStore(agreed.places()[0], _shared(agreed))
-    results: dict[str, Outcome | BaseException] = {}
+    results: dict[str, Outcome | Evaluated | BaseException] = {}
     try:
         for (kind, fingerprint), files in artefacts.items():
             _keep(store, kind, fingerprint, files)
@@ -154,7 +161,9 @@ def compute(
             models, opened = _models(agreed), _opened(agreed)
             try:
                 index = Index(work.spec, work.collection, _no_documents, store, models, opened, work.read_times)
-                results[work.name] = session.outcome(Arm(work.name, work.pipeline, index))
+                arm = Arm(work.name, work.pipeline, index)
+                outcome = session.outcome(arm)
+                results[work.name] = evaluator(arm, outcome) if evaluator else outcome
             except FAILURES as error:
                 if _of_files(error):
                     raise

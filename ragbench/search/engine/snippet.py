@@ -8,7 +8,7 @@ from functools import lru_cache
 _LENGTH = 200
 """Characters of a snippet, at most."""
 
-_CACHE_SIZE = 4096  # arms answer the same queries, mostly with the same passages
+_CACHE_SIZE = 16_384  # arms answer the same queries, mostly with the same passages: ten each of 1,600 queries
 _ELLIPSIS = "…"
 _COMMON = frozenset(
     re.findall(
