@@ -313,7 +313,7 @@ class ChunkTable:
     @cached_property
     def offsets(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Where every chunk begins in its document's text, and where it ends, each of shape (n,)."""
-        return self._chunks["start"].to_numpy(), self._chunks["end"].to_numpy()
+        return _numbers(self._chunks["start"]), _numbers(self._chunks["end"])
 
     def lines(self, chunk: int) -> tuple[int, int]:
         """The first and the last line of a chunk in its file, from 1."""
