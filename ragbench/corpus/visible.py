@@ -23,8 +23,10 @@ from ragbench.corpus.markdown import blocks_of, blocks_of_lines, module_lines
 _FREQUENT = re.compile(r"<[A-Za-z/!?>%]|\{[{%#:*!./>~-]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]|\}`[\w/<]")
 _ICON = ":(?:material|octicons|fontawesome|simple|lucide)-"  # of Material for MkDocs
 _PROPERTY = r"(?:id|collapsed|background-color|created-at|updated-at|logseq\.[\w.-]+)::[ \t]"  # of a block of Logseq
+_OF_SLIDES = "layout|class|background|transition|clicks|hideInToc|routeAlias|src"  # not of other pages
 _DRAWING = r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements|Embedded Files|Element Links)$|^(?:\w{40}|\w{8}): .*$"
-_SLIDE = r"---[ \t]*\n(?:[a-z][\w-]*:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"  # front matter of a slide in Slidev
+# Front matter of a slide in Slidev.
+_SLIDE = rf"---[ \t]*\n(?=(?:(?!---)\S.*\n)*?(?:{_OF_SLIDES}):)(?:[a-z][\w-]*:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"
 _RARE = re.compile(
     r"(?mi)^[ \t]*(?:--8<--|<<<|/{3}|\[\[?_?TO|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|base"
     rf"|compressed|rust|\{{)|{_PROPERTY}|{_SLIDE}|::[a-z])|:id=|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)"
