@@ -41,7 +41,8 @@ _LANGUAGES = (  # of ISO 639-1, without those that name something else in paths,
 )
 LANGUAGE_FOLDER = re.compile(rf"(?:{'|'.join(_LANGUAGES.split())})(?:[-_][a-z]{{2,4}})?", re.IGNORECASE)
 """The name of a folder with the pages of one language: `de`, `pt-BR`, `zh_Hans`."""
-_TRANSLATED = re.compile(rf"^(.+)\.({LANGUAGE_FOLDER.pattern})$")  # `page.de.md` of Hugo and MkDocs
+TRANSLATED = re.compile(rf"^(.+)\.({LANGUAGE_FOLDER.pattern})$", re.IGNORECASE)
+"""The path of a translation, without its extension, as Hugo and MkDocs name it: `page.de`."""
 _COMPARED = 2000
 _SHOWN = 5  # anchors
 _SITE_DEPTH = 4  # folders in the address of a site
@@ -70,7 +71,7 @@ def derived_addresses(docno: str) -> list[str]:
     Blanks and punctuation are as Hugo, Astro and Quartz write them, or `+` as in Obsidian Publish.
     """
     key = address(f"{docno}.md")
-    forms = (unnumbered(key), _DATED.sub(r"\1/\2/\3/", key), address(_TRANSLATED.sub(r"\2/\1", key)))
+    forms = (unnumbered(key), _DATED.sub(r"\1/\2/\3/", key), address(TRANSLATED.sub(r"\2/\1", key)))
     names = [key, *forms] if key else []
     return [*names, *("/".join(map(slug, name.split("/"))) for name in names), key.replace(" ", "+")]
 

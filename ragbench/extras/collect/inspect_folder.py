@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragbench.base.console import counted
 from ragbench.base.errors import ConfigError, nearest
 from ragbench.benchmark.lines import read_rows_of_cases
-from ragbench.benchmark.names import LANGUAGE_FOLDER, Names
+from ragbench.benchmark.names import LANGUAGE_FOLDER, TRANSLATED, Names
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
@@ -116,8 +117,8 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: An
     return FolderSurvey(lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often, is_judged)
 
 
-def copies(paths: Iterable[str]) -> list[str]:
-    """Folders that hold the same pages in another version or language, and the key that excludes them."""
+def copies(paths: Collection[str]) -> list[str]:
+    """Folders and endings of the same pages in another version or language, and the key that excludes them."""
     pages: dict[str, set[str]] = {}
     for path in paths:
         parts = path.split("/")
@@ -131,16 +132,32 @@ def copies(paths: Iterable[str]) -> list[str]:
                 folders.setdefault(folder.rpartition("/")[0], []).append(folder)
         for siblings in folders.values():
             first = max(siblings, key=lambda folder: (len(pages[folder]), folder))
-            others = [folder for folder in siblings if folder != first and _alike(pages[folder], pages[first])]
-            if others:
-                count = sum(len(pages[folder]) for folder in others)
-                globs = ", ".join(f'"{folder}/"' for folder in others)
-                shown = ", ".join(sorted(others)[:_COPIES_SHOWN]) + (" ..." if len(others) > _COPIES_SHOWN else "")
-                lines.append(
-                    f"copies in other {kind} than {first}: {shown} ({counted(count, 'page')}); to exclude them, "
-                    f"add data.exclude: [{globs}] to ragbench.yaml"
-                )
-    return lines
+            lines += _copies_of(kind, first, {f: pages[f] for f in siblings if f != first}, pages[first], "/")
+    endings: dict[str, set[str]] = {}  # of translations such as `start.de.md`
+    for path in paths:
+        page, suffix = posixpath.splitext(path)
+        translated = TRANSLATED.match(page)
+        ending = f"*.{translated[2]}{suffix}" if translated else ""
+        endings.setdefault(ending, set()).add(translated[1] if translated else page)
+    plain = endings.pop("", set())
+    first = "*.md" if any(_alike(of, plain) for of in endings.values()) else ""
+    if not first and endings:
+        first = max(endings, key=lambda ending: (len(endings[ending]), ending))
+        plain = endings.pop(first)
+    return lines + _copies_of("languages", first, endings, plain)
+
+
+def _copies_of(kind: str, first: str, others: Mapping[str, set[str]], pages: set[str], sign: str = "") -> list[str]:
+    """The sentence about those of the `others` that have pages of `first`; their names get a `sign` in globs."""
+    alike = [name for name in others if _alike(others[name], pages)]
+    count = sum(len(others[name]) for name in alike)
+    globs = ", ".join(f'"{name}{sign}"' for name in alike)
+    shown = ", ".join(sorted(alike)[:_COPIES_SHOWN]) + (" ..." if len(alike) > _COPIES_SHOWN else "")
+    sentence = (
+        f"copies in other {kind} than {first}: {shown} ({counted(count, 'page')}); to exclude them, "
+        f"add data.exclude: [{globs}] to ragbench.yaml"
+    )
+    return [sentence] if alike else []
 
 
 def _alike(pages: set[str], others: set[str]) -> bool:

@@ -88,6 +88,25 @@ def test_init_names_copies_in_versions_and_languages(init, notes: Path) -> None:
     assert len(read_vault(notes, exclude=excluded).documents) == 6
 
 
+@pytest.mark.parametrize(
+    ("names", "said", "globs"),
+    [
+        (["a.md", "b.md", "c.md", "a.de.md", "a.zh-CN.md"], "than *.md: *.de.md, *.zh-CN.md (2 pages)", 2),
+        (["about.md", "a.en.md", "b.en.md", "a.fr.md"], "than *.en.md: *.fr.md (1 page)", 1),
+        (["vue.config.md", "node.js.md", "std.io.md"], "", 0),
+    ],
+)
+def test_init_names_translations_by_file_name(init, notes: Path, names: list[str], said: str, globs: int) -> None:
+    shutil.rmtree(notes)
+    notes.mkdir()
+    for name in names:
+        (notes / name).write_text(f"# Lamps\n\nThe lamps of {name}.\n")
+    _, out, _ = init()
+    assert f"copies in other languages {said}" in out if said else "copies" not in out
+    excluded = [glob for listed in re.findall(r"add data\.exclude: (\[.*?\])", out) for glob in json.loads(listed)]
+    assert len(excluded) == globs and len(read_vault(notes, exclude=excluded).documents) == len(names) - globs
+
+
 def test_init_names_second_language_and_what_finds_it(notes: Path, init) -> None:
     (notes / "lampe.md").write_text("# Lampe\n\nDer Schlüssel ist nicht in der Lampe, und das Haus ist dunkel.\n")
     keys = "index.lexical.analyzer=technical+german, index.encoder.name stays, because it finds documents in English"
