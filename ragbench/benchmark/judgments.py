@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -55,7 +57,7 @@ def graded_names(value: Any, location: str) -> Iterator[tuple[str, int]]:
         for item in value:
             yield from [(item.strip(), 1)] if isinstance(item, str) and item.strip() else graded_names(item, location)
     elif isinstance(value, Mapping):
-        named = [cell for key, cell in value.items() if name_of_field(key) in (*EXPECTED, "id", "ids", "docno")]
+        named = [cell for key, cell in value.items() if name_of_field(key) in (*EXPECTED, "id", "ids")]
         if not named:
             yield from ((str(key), parse_grade(str(grade), f"{location}: {key}")) for key, grade in value.items())
             return
@@ -237,7 +239,11 @@ def _warnings(source: str, *kinds: tuple[Sequence[str], str]) -> list[str]:
 
 
 def _cells(line: str, separator: str | None) -> list[str]:
-    return [cell.strip().strip('"') if separator in (",", ";") else cell.strip() for cell in line.split(separator)]
+    cells = line.split(separator)
+    if separator in (",", ";"):
+        with contextlib.suppress(csv.Error):  # then a field is missing
+            cells = next(csv.reader([line], delimiter=separator or "", skipinitialspace=True))
+    return [cell.strip() for cell in cells]
 
 
 def _places(cells: Sequence[str], location: str) -> tuple[tuple[int, int, int], bool]:

@@ -21,8 +21,9 @@ MAX_LINE_BYTES = 10_000_000
 """The longest line that is read; a longer one is a damaged file or not a file of lines."""
 
 QUERY = ("query", "question", "q", "text")
-EXPECTED = ("expected_ids", "expected", "relevant", "sources", "doc_id", "url", "path")
-"""The fields of a case in a golden file, by preference; `name_of_field` reads similar names as the first."""
+_EXPECTED = "relevant expected_ids expected docno docs documents sources doc_id docid url path"
+EXPECTED = tuple(_EXPECTED.split(" "))
+"""The fields of a query and of its answers, by preference; `name_of_field` reads similar names as the first."""
 
 _OF_PAGES = re.compile(
     r"(?:expected|relevant|gold(?:en)?|ground_?truth)(?:_?(?:doc(?:ument)?|page|source|path|file|url|id)s?)+"
@@ -106,7 +107,7 @@ def is_comment(line: str) -> bool:
 
 
 def name_of_field(written: object) -> str:
-    """A name of a field in lower case; `expected_ids` for one such as `expectedDocs` or `relevant_page_ids`."""
+    """A name of a field in lower case; `relevant` for one such as `expectedDocs` or `relevant_page_ids`."""
     name = str(written).strip().lower()
     return EXPECTED[0] if _OF_PAGES.fullmatch(name) else name
 

@@ -18,10 +18,14 @@ from ragbench.corpus.sections import section_id, sections_between
 
 _State = Literal["kept", "moved", "edited", "lost"]
 
-_QUOTED = re.compile(r"^(?P<name>[^\"\u201c]*?)\s*[\"\u201c](?P<text>.+)[\"\u201d]$", re.DOTALL)
+_QUOTED = re.compile(
+    r"^(?P<name>[^\"\u201c]*?)(?:\s*[\"\u201c](?P<text>.+)[\"\u201d]|(?<!\S)['\u2018](?P<single>.+)['\u2019])$",
+    re.DOTALL,
+)
 _LIKE = 0.6  # share of its words that an edited quote must still have
 _LIST = re.compile(r"\[\s*(?:([\"']).*\1\s*)?\]", re.DOTALL)  # as Python, NumPy or JSON writes it
 _ITEM = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_ENTRY = re.compile(r"(?:(?<![^\s;])'[^\n]*?'(?=\s*(?:[;\n]|$))|[^;\n\"\u201c]|[\"\u201c][^\"\u201d]*[\"\u201d]?)+")
 _BULLET = re.compile(r"[-*\u2022]\s+")
 _SHORTEST = 4  # words of a quote that is searched in other documents, or in edited form
 
@@ -56,14 +60,14 @@ class Quote:
 def split_target(target: str) -> tuple[str, str]:
     """Document and quoted words of an entry such as `notes/keys.md "a key opens"`; no words where none are quoted."""
     match = _QUOTED.match(target.strip())
-    return (match["name"].strip(), match["text"].strip()) if match else (target.strip(), "")
+    return (match["name"].strip(), (match["text"] or match["single"]).strip()) if match else (target.strip(), "")
 
 
 def entries(cell: str) -> list[str]:
     """The entries of a cell, separated by `;` or a line break outside of quotation marks, or of a list of strings."""
     if _LIST.fullmatch(cell.strip()):
         return [double or single for double, single in _ITEM.findall(cell) if double or single]
-    parts = re.findall(r"(?:[^;\n\"\u201c]|[\"\u201c][^\"\u201d]*[\"\u201d]?)+", cell)
+    parts = _ENTRY.findall(cell)
     return [_BULLET.sub("", part.strip(), count=1) for part in parts if part.strip()]
 
 

@@ -25,7 +25,7 @@ from ragbench.benchmark.judgments import (
     read_judgments,
     require_topics,
 )
-from ragbench.benchmark.lines import read_rows_of_cases
+from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.benchmark.query_filter import read_filter
@@ -36,8 +36,8 @@ from ragbench.corpus.links import Dialect
 
 COLUMNS = {
     "qid": ("qid", "_id", "id", "query_id", "query-id"),
-    "text": ("text", "query", "question", "q"),
-    "relevant": ("relevant", "docno", "docs", "documents", "expected_ids", "expected", "doc_id", "docid", "path"),
+    "text": QUERY,
+    "relevant": EXPECTED,
     "split": ("split",),
     "type": ("type", "kind"),
     "need": ("need",),

@@ -21,6 +21,8 @@ def test_read_judgments_keeps_commas_in_ids(tmp_path: Path) -> None:
     path = tmp_path / "a.qrels"
     path.write_text("q 0 a,b,c 1\n")
     assert read_judgments(path) == {"q": {"a,b,c": 1}}
+    path.write_text('qid,docno,grade\nq,"a, ""b"", c",1\n')
+    assert read_judgments(path) == {"q": {'a,%20"b",%20c': 1}}
 
 
 @pytest.mark.parametrize(("text", "grade"), [("3", 3), ("-1", -1), ("2.0", 2), ("1e1", 10), ("+2", 2)])

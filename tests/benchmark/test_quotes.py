@@ -31,6 +31,14 @@ def test_entries_split_outside_quotations() -> None:
     assert split_target('a b.md "one; two"') == ("a b.md", "one; two")
     assert split_target("a.md#b") == ("a.md#b", "")
     assert split_target('"one"') == ("", "one")
+    assert entries("a.md 'one; it''s'; what's.md; b's.md \u2018two\u2019") == [
+        "a.md 'one; it''s'",
+        "what's.md",
+        "b's.md \u2018two\u2019",
+    ]
+    assert split_target("a.md 'one; two'") == ("a.md", "one; two")
+    assert split_target("b's.md \u2018it\u2019s two\u2019") == ("b's.md", "it\u2019s two")
+    assert split_target("'one'") == ("", "one") and split_target("the dogs' 'x") == ("the dogs' 'x", "")
 
 
 def test_quote_matches_across_markup_and_paragraphs() -> None:
