@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import inspect
 import re
@@ -120,7 +121,8 @@ def python_api() -> str:
     for name, each in public.items():
         parts += [f"## {name}", _signature(name, each), _first(each)]
         if inspect.isclass(each):
-            members = {key: value for key, value in vars(each).items() if not key.startswith("_")}
+            bases = [base for base in reversed(each.__mro__) if dataclasses.is_dataclass(base)] or [each]
+            members = {key: value for base in bases for key, value in vars(base).items() if not key.startswith("_")}
             names = {key: getattr(getattr(value, "fget", value), "__name__", key) for key, value in members.items()}
             members = {key: value for key, value in members.items() if names[key] == key}  # without earlier names
             values = [(key, value) for key, value in members.items() if isinstance(value, property | cached_property)]

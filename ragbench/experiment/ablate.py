@@ -407,7 +407,7 @@ def conclude(ablation: Ablation, results: Measurements) -> None:
     values = {arm.name: results.values(arm.name).to_numpy(dtype=np.float64) for arm in ablation.settings}
     measurements.write_verdicts(results, judge(ablation, results), ablation.design.standard_errors(values))
     sentences = [ablation.design.describe(), *(f"{note[0].upper()}{note[1:]}." for note in ablation.notes)]
-    write_text(results.folder / "design.txt", "".join(f"{sentence}\n" for sentence in sentences))
+    write_text(results.folder / measurements.DESIGN, "".join(f"{sentence}\n" for sentence in sentences))
 
 
 def _default_factors(base: Settings, design: str) -> list[str]:

@@ -152,7 +152,7 @@ def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) ->
     ]
     quality = sorted(measured.quality.items(), key=lambda item: item[0] != PRIMARY)
     lines.append(", ".join(f"{name} {value:.4f}" for name, value in quality) + ".")
-    latency, net = measured.latency, measurements.net_p95_ms(measured.results).get(measured.name)
+    latency, net = measured.latency, measured.results.net_p95_ms.get(measured.name)
     busy = "" if net is None else f" (p95 {net:.1f} ms with the {NET}, because the machine was busy)"
     lines.append(
         "Latency was not measured."

@@ -49,7 +49,7 @@ def plot_effects(results: Measurements) -> go.Figure:
 
 def main_effects(results: Measurements) -> pd.DataFrame:
     """The effects of single factors, largest first, equal ones by name."""
-    frame = evidence.effects(results)
+    frame = results.verdicts
     frame = frame[frame["kind"] == "main"]
     return frame.sort_values(["effect", "factor"], ascending=[False, True], kind="stable", ignore_index=True)
 
@@ -133,7 +133,7 @@ def plot_interactions(results: Measurements) -> go.Figure:
     """How much the effect of a factor grows when another is on, as a heat map; a star where p is below 0.05."""
     import plotly.graph_objects as go
 
-    frame = evidence.effects(results)
+    frame = results.verdicts
     frame = frame[frame["kind"] == "interaction"]
     factors = list(dict.fromkeys([*frame["factor"], *frame["other"]]))
     cells: list[list[float | None]] = [[None] * len(factors) for _ in factors]
@@ -168,9 +168,9 @@ def plot_interactions(results: Measurements) -> go.Figure:
 
 def plot_losses(results: Measurements) -> go.Figure:
     """The fates of the relevant sections, or documents, in every arm, as shares."""
-    frame = evidence.losses(results)
+    frame = results.losses
     fates = [describe_outcome(row["outcome"], row["stage"]) for row in evidence.rows(frame)]
-    units = unit(evidence.fates(results))
+    units = unit(results.fates)
     largest = frame.groupby(fates)["share"].max()
     rare = set(largest[largest < _SHARE_SHOWN].index) - {FOUND}
     frame = frame.assign(fate=[_ELSEWHERE if name in rare else name for name in fates])

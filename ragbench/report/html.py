@@ -131,7 +131,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "title": lambda results: title(results),
         "lede": lambda results: _lede(results),
         "started": lambda results: start_time(results),
-        "design": lambda results: evidence.design(results),
+        "design": lambda results: results.design,
         "exploratory": lambda results: results.exploratory,
         "without_answers": lambda results: results.without_answers,
         "labels": lambda results: screen.label_sentences(results),
@@ -151,7 +151,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
     "interactions": {"interactions": lambda results: page_tables.interactions(results)},
     "losses": {
         "losses": lambda results: page_tables.losses(results),
-        "unit": lambda results: unit(evidence.fates(results)),
+        "unit": lambda results: unit(results.fates),
     },
     "query types": {"types": lambda results: page_tables.kinds(results, "type")},
     "areas": {"by_area": lambda results: page_tables.kinds(results, "area")},
@@ -199,10 +199,10 @@ _FIGURES: Mapping[str, tuple[Callable[[Measurements], Any], Callable[[Measuremen
     ),
     "latency": (lambda results: len(results.latency), figures.plot_latency),
     "interactions": (
-        lambda results: (evidence.effects(results)["kind"] == "interaction").any(),
+        lambda results: (results.verdicts["kind"] == "interaction").any(),
         figures.plot_interactions,
     ),
-    "losses": (lambda results: len(evidence.fates(results)), figures.plot_losses),
+    "losses": (lambda results: len(results.fates), figures.plot_losses),
 }
 """By name, whether a run has data for a figure, and what draws it."""
 
@@ -228,7 +228,7 @@ def explorer(results: Measurements, limit: int = _MOST_TEXTS) -> dict[str, Any]:
     document grade, section grade]), `hits` by arm ([passage, score]) and `lost` ([section, grade, fate by arm]).
     """
     arms, measures, values = _values(results)
-    hits_of, fates_of = _by_query(evidence.top_hits(results)), _by_query(evidence.fates(results))
+    hits_of, fates_of = _by_query(results.top_hits), _by_query(results.fates)
     topics = results.topics
     telling = sorted(topics["qid"], key=lambda qid: (-_spread(values.get(qid, [[]])[0]), qid))
     selected = set([qid for qid in telling if qid in hits_of][:limit])
@@ -327,7 +327,7 @@ def _lede(results: Measurements) -> str:
 def title(results: Measurements) -> str:
     """The question of the run in words."""
     names = results.arms
-    if evidence.design(results):
+    if results.design:
         factors = [str(name) for name in main_effects(results)["factor"]]
         return (
             f"Which of {join_names(sorted(factors, key=_natural))} pay for themselves?"
@@ -357,7 +357,7 @@ def _recipes(results: Measurements) -> Table:
     rows = []
     for arm in results.arms:
         changed = changes(overrides[base], overrides[arm])
-        sentences = [evidence.pipeline(results, arm), f"Differs from {base} in: {changed}." if changed else ""]
+        sentences = [results.pipeline(arm), f"Differs from {base} in: {changed}." if changed else ""]
         code = Cell(" ".join(overrides[arm]) or "(defaults)", "", "code")
         rows.append((Cell(arm), code, Cell(" ".join(filter(None, sentences)), "", "prose")))
     return Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))

@@ -19,7 +19,7 @@ from ragbench.evidence import best_arm
 from ragbench.evidence.cost import NET
 from ragbench.report import evidence
 from ragbench.report.figures import describe_outcome, main_effects
-from ragbench.results.measurements import ARMS, net_p95_ms, read_best_arm
+from ragbench.results.measurements import ARMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +110,7 @@ def join_names(items: Iterable[str]) -> str:
 def verdicts(results: Measurements) -> Table:
     """The effects at both levels with verdict and reason."""
     measure, effects = results.primary, main_effects(results)
-    ablation, timed = bool(evidence.design(results)), bool(effects["latency_ms"].notna().any())
+    ablation, timed = bool(results.design), bool(effects["latency_ms"].notna().any())
     passages = bool(effects["passage_effect"].notna().any())
 
     def p_values(row: _Row) -> Cell:
@@ -149,7 +149,7 @@ def verdicts(results: Measurements) -> Table:
 
 def best_configuration(results: Measurements) -> Table:
     """How likely each configuration is the best."""
-    frame, head = read_best_arm(results), best_arm.COLUMNS
+    frame, head = results.best_arm, best_arm.COLUMNS
     passages = bool(frame["passage_mean"].notna().any())
     columns = (
         PageColumn("Configuration", "", _text("arm")),
@@ -174,7 +174,7 @@ def arms(results: Measurements) -> Table:
     recalls = (str(name) for name in passages.columns if name == TOKENS or str(name).startswith("Recall@"))
     context = [name for name in recalls if name != measure]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
-    timed, memory, net = len(results.latency) > 0, results.peak_memory_mb, net_p95_ms(results)
+    timed, memory, net = len(results.latency) > 0, results.peak_memory_mb, results.net_p95_ms
 
     def of(frame: pd.DataFrame, name: str, digits: int = 3) -> Callable[[str], Cell]:
         return lambda arm: Cell(plain(_at(frame, arm, name), digits))
@@ -234,7 +234,7 @@ def context_shares(results: Measurements) -> Table:
         PageColumn(*head["arm"].head, _text("arm")),
         *(PageColumn(*head[name].head, _share(name)) for name in head if name != "arm"),
     )
-    rows = evidence.rows(contexts.shares(evidence.contexts(results)))
+    rows = evidence.rows(contexts.shares(results.delivered))
     return Table.of(f"Contexts of {budget:,} tokens", columns, rows)
 
 
@@ -246,7 +246,7 @@ def polluters(results: Measurements) -> Table:
         *(PageColumn(*head[name].head, _text(name)) for name in texts),
         *(PageColumn(*head[name].head, _share(name)) for name in shares),
     )
-    rows = evidence.rows(contexts.polluters(evidence.contexts(results), contexts.SHOWN))
+    rows = evidence.rows(contexts.polluters(results.delivered, contexts.SHOWN))
     return Table.of("Folders and document types with most pollution", columns, rows)
 
 
@@ -278,7 +278,7 @@ def losses(results: Measurements) -> Table:
     """How many relevant sections had each fate, a row for every arm."""
     counts: dict[tuple[str, str], int] = {}
     totals: Counter[str] = Counter()
-    for row in evidence.rows(evidence.losses(results)):
+    for row in evidence.rows(results.losses):
         name = describe_outcome(row["outcome"], row["stage"])
         counts[row["arm"], name] = counts.get((row["arm"], name), 0) + int(row["sections"])
         totals[name] += int(row["sections"])
@@ -291,7 +291,7 @@ def losses(results: Measurements) -> Table:
 
         return PageColumn(name, "", cell)
 
-    caption = f"Relevant {unit(evidence.fates(results))} by outcome"
+    caption = f"Relevant {unit(results.fates)} by outcome"
     return Table.of(
         caption, (PageColumn("Configuration", "", Cell), *map(column, order)), results.arms if order else ()
     )
@@ -299,7 +299,7 @@ def losses(results: Measurements) -> Table:
 
 def interactions(results: Measurements) -> Table:
     """All interactions, the one with the smallest p first."""
-    frame = evidence.effects(results)
+    frame = results.verdicts
     frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
 
     def pair(row: _Row) -> Cell:

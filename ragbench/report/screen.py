@@ -68,7 +68,7 @@ def verdict_sentence(results: Measurements) -> str:
 
 def _only_row(results: Measurements) -> dict[str, Any]:
     """The verdict on the second of two arms; empty for other runs."""
-    frame = evidence.effects(results)
+    frame = results.verdicts
     if len(results.arms) != 2 or list(frame["factor"]) != results.arms[1:]:
         return {}
     (row,) = evidence.rows(frame)
@@ -103,7 +103,7 @@ def _pair(results: Measurements) -> list[str]:
 
 def _recalls(results: Measurements) -> list[str]:
     """The secondary measure: the recall within a token budget, with its change; of several arms the changes alone."""
-    rows = [row for row in evidence.rows(evidence.effects(results)) if row["recall_effect"] == row["recall_effect"]]
+    rows = [row for row in evidence.rows(results.verdicts) if row["recall_effect"] == row["recall_effect"]]
     measure = recall_within(results.context_tokens)
     if len(results.arms) == 2 and len(rows) == 1:
         (row,) = rows
@@ -123,7 +123,7 @@ def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     """The p95 of both arms with the interval of its change, and how it was measured; or why it is unknown."""
     if row["latency_ms"] != row["latency_ms"] or row["latency_low"] != row["latency_low"]:
         return f"{LATENCY[row['cost']]}: {_why_unknown(row, busy)}"
-    net = measurements.net_p95_ms(results)
+    net = results.net_p95_ms
     p95 = [net.get(arm) or results.p95_ms(arm) or 0.0 for arm in results.arms]
     low, high = (f"{row[f'latency_{end}']:+.0f}" for end in ("low", "high"))
     how = f"{NET}, because the machine was busy" if net else "wall-clock time" + ", on a busy machine" * busy
@@ -148,7 +148,7 @@ def table(results: Measurements) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    frame = evidence.effects(results)
+    frame = results.verdicts
     main = frame[frame["kind"] == "main"] if len(frame) else frame
     grid = Table(
         title=_title(results),
@@ -164,7 +164,7 @@ def table(results: Measurements) -> Table:
     heads = [*(f"{level}s" for level in levels), "p95", "verdict by quality" if alone else "verdict"]
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
     rows: dict[str, list[str]] = {}
-    net = measurements.net_p95_ms(results)
+    net = results.net_p95_ms
     if by_arm:
         for arm in results.arms:
             row, p95 = judged.get(arm), net.get(arm) or results.p95_ms(arm)
@@ -194,7 +194,7 @@ def _title(results: Measurements) -> str:
 
 def _below(results: Measurements, more: bool = True) -> list[str]:
     """The lines below the table: what the brackets mean, test-set use, reasons against arms."""
-    frame = evidence.effects(results)
+    frame = results.verdicts
     if not results.judged:
         topics = counted(results.record["topics"], "query")
         return [f"none of {topics} has a relevance judgment: only latency was measured"]
@@ -262,7 +262,7 @@ def _anyway(prediction: Prediction) -> list[str]:
 
 def _expected(results: Measurements) -> Sequence[Prediction]:
     """The predictions for the arms that few topics leave open; empty where nothing is known."""
-    frame = evidence.effects(results)
+    frame = results.verdicts
     if not len(frame) or int(results.record["topics"]) >= minimums.WITHOUT_PRIOR:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
@@ -278,7 +278,7 @@ def _levels(results: Measurements) -> list[str]:
 
 def _reasons(results: Measurements) -> list[str]:
     """Why an arm is not adopted, one line for each reason."""
-    frame = evidence.effects(results)
+    frame = results.verdicts
     busy = bool(arms.disturbed(results.record))
     named: dict[str, list[str]] = {}
     main = evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame)

@@ -43,7 +43,7 @@ def show(results: Measurements) -> None:
         print_table(
             columns(passages, ["arm", "split", "n", PRIMARY, TOKENS, *context]), titled("Passages"), {TOKENS: ".0f"}
         )
-    show_contexts(results, evidence.contexts(results))
+    show_contexts(results, results.delivered)
     for level in (SECTION, QUOTE):
         if (results.per_query["level"] == level).any():
             means = results.summary(("split",), level=level)
@@ -98,7 +98,7 @@ def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
 def show_details(results: Measurements, frame: pd.DataFrame) -> None:
     """Print the reasons of the verdicts of a run, the best arm, and effects by type and area."""
     print_reasons(frame)
-    print_best_arm(measurements.read_best_arm(results))
+    print_best_arm(results.best_arm)
     for of in ("type", "area"):
         if len(frame := _effects_by(results, of)) > 1:
             print_table(frame, results.title_with_origin(f"Effect on {results.primary} by {of}, each {of} apart"))

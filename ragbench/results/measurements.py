@@ -33,13 +33,14 @@ from ragbench.benchmark.native import FILE_NAMES
 from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
+from ragbench.evaluation import contexts, diagnosis
 from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS, Run
 from ragbench.evidence import best_arm, table
 from ragbench.evidence.arms import LATENCY, Arms, JudgedContrast
 from ragbench.evidence.cost import NET
-from ragbench.results import comparisons, labels, store
+from ragbench.results import comparisons, labels, store, top_hits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 CONTEXTS = "contexts.parquet"
-CONFIG = "config.yaml"
+CONFIG, PIPELINE, DESIGN = "config.yaml", "pipeline.txt", "design.txt"
 VERDICTS, BEST_ARM = "verdicts.csv", "best_arm.csv"
 TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")
 METADATA = "metadata.yaml"
@@ -270,9 +271,67 @@ class Measurements:
         return float(total["p95"].iloc[0]) if len(total) else None
 
     @property
+    def net_p95_ms(self) -> Mapping[str, float]:
+        """By arm, p95 without the time spent waiting for a CPU, where the verdicts compare such times; else empty."""
+        if not any(NET in str(reason) for reason in self.verdicts["reason"]):
+            return {}
+        samples = self.arm_tables(LATENCY, ("arm", "qid", "total"), others=True)
+        net = samples["total"] - samples[WAITED]
+        return {str(arm): p95_of(times.dropna().to_numpy()) for arm, times in net.groupby(samples["arm"])}
+
+    @property
     def peak_memory_mb(self) -> Mapping[str, float]:
         """By arm, the largest resident set of a process that answers one query, in MiB; empty when not measured."""
         return {str(arm): float(mb) for arm, mb in self.record.get("peak_memory_mb", {}).items()}
+
+    @property
+    def design(self) -> str:
+        """The design of an ablation in words, empty for other experiments."""
+        path = self.folder / DESIGN
+        return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+    def pipeline(self, arm: str) -> str:
+        """The pipeline of an arm as a sentence, empty where it was not written."""
+        path = self.arm_path(arm) / PIPELINE
+        return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """Effects with intervals, costs and verdicts: of an ablation's factors, else of every arm against the first."""
+        return table.COLUMNS.read(self.folder / VERDICTS)
+
+    @property
+    def lacks_judgments(self) -> bool:
+        """Whether an effect is open because its sign depends on results without a judgment."""
+        return bool((self.verdicts["needs_judgments"] == 1).any())
+
+    @property
+    def best_arm(self) -> pd.DataFrame:
+        """How likely each arm is the best, which are ruled out, and how many more topics would separate the others."""
+        return best_arm.COLUMNS.read(self.folder / BEST_ARM)
+
+    @property
+    def top_hits(self) -> pd.DataFrame:
+        """The first hits of every arm for every query, with grades."""
+        return self.arm_tables(TOP, ("arm", *top_hits.COLUMNS))
+
+    @property
+    def fates(self) -> pd.DataFrame:
+        """The fate of every relevant section, or document, in every arm, and its stage."""
+        return self.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
+
+    @property
+    def losses(self) -> pd.DataFrame:
+        """How many relevant sections (documents where no section was judged) had each outcome, by arm and stage."""
+        order = {arm: n for n, arm in enumerate(self.arms)}
+        return diagnosis.losses(self.fates).sort_values(
+            ["arm", "sections"], key=lambda c: c.map(order) if c.name == "arm" else -c, kind="stable"
+        )
+
+    @property
+    def delivered(self) -> pd.DataFrame:
+        """The tokens of every query's context by folder and type: arm and the columns of `evaluation.contexts`."""
+        return self.arm_tables(CONTEXTS, ("arm", *contexts.COLUMNS))
 
     def _repr_html_(self) -> str:
         return self.summary().to_html(index=False, float_format="{:.4f}".format, na_rep="")
@@ -330,25 +389,6 @@ def against_first(results: Measurements) -> None:
         best = best_arm.table(arms)
         if len(best):
             write_text(results.folder / BEST_ARM, best.to_csv(index=False))
-
-
-def read_verdicts(results: Measurements) -> pd.DataFrame:
-    """The verdicts of an experiment, without rows where it compared nothing."""
-    return table.COLUMNS.read(results.folder / VERDICTS)
-
-
-def read_best_arm(results: Measurements) -> pd.DataFrame:
-    """How likely each of several arms is the best, with the columns of `ragbench.evidence.best_arm`; possibly empty."""
-    return best_arm.COLUMNS.read(results.folder / BEST_ARM)
-
-
-def net_p95_ms(results: Measurements) -> Mapping[str, float]:
-    """By arm, p95 without the time spent waiting for a CPU, where the verdicts compare such times; else empty."""
-    if not any(NET in str(reason) for reason in read_verdicts(results)["reason"]):
-        return {}
-    samples = results.arm_tables(LATENCY, ("arm", "qid", "total"), others=True)
-    net = samples["total"] - samples[WAITED]
-    return {str(arm): p95_of(times.dropna().to_numpy()) for arm, times in net.groupby(samples["arm"])}
 
 
 def labelled(row: Mapping[Any, Any]) -> str:

@@ -21,7 +21,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.progress import steps
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
 from ragbench.results import measurements, store
-from ragbench.results.measurements import Measurements, net_p95_ms, read_verdicts
+from ragbench.results.measurements import Measurements
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Target, open_store
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ FACTS = {
 """The tags with what must be equal so that runs can be compared over time (`ragbench.results.trend`)."""
 
 _FILES = (
-    *(store.RECORD, "summary.csv", "latency.csv", "design.txt", "report.html"),
+    *(store.RECORD, "summary.csv", "latency.csv", measurements.DESIGN, "report.html"),
     *(measurements.VERDICTS, measurements.BEST_ARM),
 )
 """The files of a run's folder that are logged as artifacts."""
@@ -264,7 +264,7 @@ class RunSummary:
 
 def summarise(measurements: Measurements) -> RunSummary:
     """Compute what MLflow shows from the results of a finished run."""
-    judged = read_verdicts(measurements)
+    judged = measurements.verdicts
     primary, parameters = metric_name(measurements.primary), measurements.parameters
     arms: dict[str, ArmSummary] = {}
     for arm in measurements.arms:
@@ -353,7 +353,7 @@ def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict
     for row in measurements.latency[measurements.latency["arm"] == arm].to_dict(orient="records"):
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
-    if (net := net_p95_ms(measurements).get(arm)) is not None:
+    if (net := measurements.net_p95_ms.get(arm)) is not None:
         named["net_p95_ms"] = net
     if arm in (index_bytes := measurements.record.get("index_bytes", {})):
         named["index_bytes"] = float(index_bytes[arm])

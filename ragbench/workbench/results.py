@@ -14,7 +14,7 @@ from ragbench.base import console, locations, registry
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
-from ragbench.report import evidence, figures, pareto, screen, tables
+from ragbench.report import figures, pareto, screen, tables
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
@@ -120,7 +120,7 @@ class Results(Measurements):
         if not len(chosen) and self._faster:
             return f"export {shlex.quote(f'@1/{self._faster}')} --out bundle --force"
         if not len(chosen) and self._open:
-            wanted = "data pool" if evidence.lacks_judgments(self) else "data power"
+            wanted = "data pool" if self.lacks_judgments else "data power"
             return wanted if wanted.replace(" ", ".") in registry.entries("command") else explain
         force = "" if len(adopted) or not len(better) else " --force"
         return self._export(arm) + force
@@ -170,49 +170,19 @@ class Results(Measurements):
         return " ".join(["track", "ui", *(shlex.quote(f"{key}={value}") for key, value in named.items() if value)])
 
     @property
-    def design(self) -> str:
-        """The design of an ablation in words, empty for other experiments."""
-        return evidence.design(self)
-
-    @property
-    def verdicts(self) -> pd.DataFrame:
-        """Effects with intervals, costs and verdicts: of an ablation's factors, else of every arm against the first."""
-        return evidence.effects(self)
-
-    @property
-    def best_arm(self) -> pd.DataFrame:
-        """How likely each arm is the best, which are ruled out, and how many more topics would separate the others."""
-        return measurements.read_best_arm(self)
-
-    @property
     def by_type(self) -> pd.DataFrame:
         """The primary measure: a row per query type, a column per arm."""
         return tables.by_type(self)
 
     @property
-    def top_hits(self) -> pd.DataFrame:
-        """The first hits of every arm for every query, with grades."""
-        return evidence.top_hits(self)
-
-    @property
-    def fates(self) -> pd.DataFrame:
-        """The fate of every relevant section, or document, in every arm, and its stage."""
-        return evidence.fates(self)
-
-    @property
     def contexts(self) -> pd.DataFrame:
         """Shares of useful, duplicate and polluting tokens in contexts of `context_tokens`, a row for every arm."""
-        return contexts.shares(evidence.contexts(self))
+        return contexts.shares(self.delivered)
 
     @property
     def polluters(self) -> pd.DataFrame:
         """Shares of each folder and document type in every arm's contexts, the most polluting first."""
-        return contexts.polluters(evidence.contexts(self))
-
-    @property
-    def losses(self) -> pd.DataFrame:
-        """How many relevant sections (documents where no section was judged) had each outcome, by arm and stage."""
-        return evidence.losses(self)
+        return contexts.polluters(self.delivered)
 
     def side_by_side(self, qid: str, arms: Sequence[str] | None = None, depth: int = 5) -> pd.DataFrame:
         """The first hits of one query in several arms, with grades: a row per rank, three columns per arm."""

@@ -12,8 +12,7 @@ import pytest
 from ragbench.commands import cli
 from ragbench.evidence.arms import Arms
 from ragbench.export import gate, measured_arm
-from ragbench.report import evidence, page_tables, tables
-from ragbench.results import measurements
+from ragbench.report import page_tables, tables
 from ragbench.results import measurements as files
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
@@ -62,7 +61,7 @@ def run(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements
 
 
 def told(run: Measurements) -> dict[str, tuple[str, str]]:
-    frame = measurements.read_verdicts(run)
+    frame = run.verdicts
     return {row.factor: (row.verdict, row.reason) for row in frame.itertuples()}
 
 
@@ -73,7 +72,7 @@ def test_verdict_of_the_run(run: Measurements) -> None:
 
 def test_verdict_in_report_notebook_and_comparison(run: Measurements) -> None:
     expected = told(run)
-    for frame in (evidence.effects(run), Results.load(run.folder).verdicts):
+    for frame in (run.verdicts, Results.load(run.folder).verdicts):
         assert {row.factor: (row.verdict, row.reason) for row in frame.itertuples()} == expected
     page = page_tables.verdicts(run)
     assert {row[0].text: row[1].text.split()[-1] for row in page.rows} == ARMS
@@ -88,9 +87,9 @@ def test_verdict_recall_in_a_context_is_compared_and_changes_no_verdict(write_re
     arms = {"base": base, "good": [value + 0.1 for value in base], "same": base}
     recalls = {"base": base, "good": [value + 0.1 * (n % 2) for n, value in enumerate(base)], "same": base}
     times = dict.fromkeys(arms, 20.0)
-    without = measurements.read_verdicts(files.load(write_results(tmp_path / "a", arms, times, arms)))
+    without = files.load(write_results(tmp_path / "a", arms, times, arms)).verdicts
     results = files.load(write_results(tmp_path / "b", arms, times, arms, recalls))
-    frame = measurements.read_verdicts(results)
+    frame = results.verdicts
     of_recall = [name for name in frame if name.startswith("recall_")]
     assert without[of_recall].isna().all(axis=None)
     assert frame.drop(columns=of_recall).equals(without.drop(columns=of_recall))
@@ -111,7 +110,7 @@ def test_verdict_recall_in_a_context_is_compared_and_changes_no_verdict(write_re
 def test_verdict_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_path: Path) -> None:
     arms = {"base": LOW, "one": LOW}
     recalls = {"base": LOW, "one": LOW[:-1]}
-    frame = measurements.read_verdicts(files.load(write_results(tmp_path / "run", arms, None, arms, recalls)))
+    frame = files.load(write_results(tmp_path / "run", arms, None, arms, recalls)).verdicts
     assert frame["recall_effect"].isna().all() and frame["passage_effect"].notna().all()
 
 
@@ -206,7 +205,7 @@ def test_verdict_every_surface_judges_an_arm_with_the_family_of_its_run(
     five: Measurements, tmp_path: Path, capsys
 ) -> None:
     """Contradictions between surfaces: none, whichever arms they are asked for."""
-    own = measurements.read_verdicts(five).set_index("factor")
+    own = five.verdicts.set_index("factor")
     outcome, reason = own.loc["low", "verdict"], own.loc["low", "reason"]
     loaded = Arms.of(five)
     alone = Arms({name: loaded.arms[name] for name in ("base", "low")}, loaded.policy).against("base")[0]
@@ -220,7 +219,7 @@ def test_verdict_every_surface_judges_an_arm_with_the_family_of_its_run(
         rows = {row["factor"]: row for row in json.loads(capsys.readouterr().out)}
         assert set(rows) == ({"low", "b", "c", "d"} if words == ["five"] else {w[5:] for w in words[1:]})
         actual.append((rows["low"]["verdict"], rows["low"]["reason"]))
-    for frame in (evidence.effects(five), Results.load(five.folder).verdicts):
+    for frame in (five.verdicts, Results.load(five.folder).verdicts):
         (row,) = frame[frame["factor"] == "low"].to_dict("records")
         actual.append((row["verdict"], row["reason"]))
     tags = summarise(five).arms["low"].tags

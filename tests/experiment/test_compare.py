@@ -16,7 +16,6 @@ from ragbench.evidence import statistics
 from ragbench.evidence.statistics import Comparison
 from ragbench.evidence.table import table
 from ragbench.experiment.run import run
-from ragbench.results import measurements
 from ragbench.results.compare import GatheredArms, gather, trec_eval_order
 from ragbench.results.measurements import Measurements
 from tests.naming import naming
@@ -35,7 +34,7 @@ def against(gathered: GatheredArms, base: str | None = None) -> dict[str, Compar
 
 
 def test_compare_folder_gives_the_verdicts_the_run_wrote(finished: Measurements) -> None:
-    written = measurements.read_verdicts(finished)
+    written = finished.verdicts
     messages = table(gather([finished.folder]).arms.against())
     pd.testing.assert_frame_equal(messages, written, check_dtype=False, atol=1e-11)
 

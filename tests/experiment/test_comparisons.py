@@ -119,7 +119,7 @@ def test_comparisons_reading_a_run_is_no_comparison(compared, tmp_path: Path, mo
     for command in ("advise", "compare"):
         assert cli.main([command, str(first.folder)]) == 0
     assert len(comparisons.recorded(locations.ledger(), first.record["benchmark"]["name"])) == 1
-    assert measurements.read_verdicts(first)["factor"].tolist() == ["second"]
+    assert first.verdicts["factor"].tolist() == ["second"]
 
 
 def test_comparisons_one_arm_is_no_comparison(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:

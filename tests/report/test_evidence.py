@@ -21,7 +21,7 @@ def test_evidence_by_type_splits_the_means(ablation: Measurements) -> None:
 
 
 def test_evidence_ablations_effects_are_those_it_wrote(ablation: Measurements) -> None:
-    frame = evidence.effects(ablation)
+    frame = ablation.verdicts
     assert frame["kind"].tolist() == ["main"] * 3 + ["interaction"] * 3
     assert frame["other"].tolist() == ["", "", "", "p8", "p10", "p10"]
 
@@ -33,8 +33,8 @@ def test_evidence_damaged_configuration_is_one_sentence(alone: Measurements, tmp
 
 
 def test_evidence_judgments_are_lacking_by_the_field_of_a_verdict(ablation: Measurements, tmp_path) -> None:
-    frame = evidence.effects(ablation)
-    assert frame["needs_judgments"].tolist()[:3] == [0, 0, 0] and not evidence.lacks_judgments(ablation)
+    frame = ablation.verdicts
+    assert frame["needs_judgments"].tolist()[:3] == [0, 0, 0] and not ablation.lacks_judgments
     frame.loc[0, "needs_judgments"] = 1
     frame.to_csv(tmp_path / VERDICTS, index=False)
-    assert evidence.lacks_judgments(dataclasses.replace(ablation, folder=tmp_path))
+    assert dataclasses.replace(ablation, folder=tmp_path).lacks_judgments

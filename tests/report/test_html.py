@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.report import evidence, html
+from ragbench.report import html
 from ragbench.results.measurements import Measurements
 
 BROKEN = "document.title='broken'"
@@ -86,8 +86,8 @@ def test_report_ablation_shows_every_section(parsed: Page, ablation: Measurement
 
 def test_report_pipeline_of_an_arm_says_what_differs_from_the_first(parsed: Page, ablation: Measurements) -> None:
     sentences = {arm.text: pipeline.text for arm, _, pipeline in html._recipes(ablation).rows}
-    assert sentences["none"] == evidence.pipeline(ablation, "none")
-    assert sentences["p4"] == evidence.pipeline(ablation, "p4") + " Differs from none in: p4=on."
+    assert sentences["none"] == ablation.pipeline("none")
+    assert sentences["p4"] == ablation.pipeline("p4") + " Differs from none in: p4=on."
     assert sentences["p4"] in parsed.text
 
 

@@ -57,7 +57,7 @@ def advice(results: Measurements, arm: str | None = None, known: Collection[str]
 
 def fates_of(results: Measurements, arm: str) -> pd.DataFrame:
     """What became of the relevant sections, or documents, of the arm's topics."""
-    fates = evidence.fates(results)
+    fates = results.fates
     return fates[fates["arm"] == arm]
 
 

@@ -45,7 +45,7 @@ def test_run_with_few_queries_prints_a_prediction(results: Path, monkeypatch: py
 def test_decided_arm_has_no_prediction(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = measurements.load(store.latest(results))
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
-    effects = evidence.effects(run)
+    effects = run.verdicts
     monkeypatch.setattr(evidence, "effects", lambda results: effects.assign(verdict="adopt"))
     assert screen.expected_lines(run) == []
 

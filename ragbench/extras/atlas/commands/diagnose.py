@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
-    from ragbench.report import evidence, tables
+    from ragbench.report import tables
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
 
@@ -55,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
     for arm in arms:
         if arm not in arm_names:
             raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(arm_names)}")
-    fates, tokens = (frame[frame["arm"].isin(arms)] for frame in (evidence.fates(loaded), evidence.contexts(loaded)))
+    fates, tokens = (frame[frame["arm"].isin(arms)] for frame in (loaded.fates, loaded.delivered))
     if not len(fates):
         raise ResultsError(f"{folder} has no diagnosis: none of its topics has a relevant judgment")
     unit = diagnosis.unit(fates)

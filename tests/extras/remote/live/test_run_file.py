@@ -16,7 +16,6 @@ from ragbench.evidence.cost import RECORDED
 from ragbench.experiment.run import run
 from ragbench.extras.remote.live.external import LiveRun
 from ragbench.report import html, screen
-from ragbench.results import measurements
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
 from ragbench.workbench import Results
@@ -52,7 +51,7 @@ def test_run_file_keeps_its_values(
         assert values[0] == values[1], measure
         assert any(values[0].values()), measure
     assert set(both.latency["arm"]) == {"ours"}
-    (row,) = measurements.read_verdicts(both).to_dict("records")
+    (row,) = both.verdicts.to_dict("records")
     assert RECORDED in row["reason"]
     assert "--remeasure-latency" not in row["reason"]
     screen.show(both)
