@@ -235,10 +235,6 @@ class Available:
         texts = {key: text_of(value) for key, value in _leaves(values, plain(self.base))}
         return Preset(name, comment_above(file) if file else "", different, texts)
 
-    def place(self, group: str) -> Mapping[str, str]:
-        """The place that the class of a switch names for itself, {"before": ENTRY} or {"after": ENTRY}; else empty."""
-        return next((option.place for option in options.options() if option.group == group and option.place), {})
-
     def node(self, key: str) -> bool:
         """Whether a key holds further keys, and is not a value."""
         return key in self._nodes

@@ -65,11 +65,10 @@ def _accept(settings: Settings) -> None:
     """Refuse nothing."""
 
 
-def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Sequence[str] | None = None) -> Settings:
+def compose(overrides: Sequence[str], *, typed: Sequence[str] | None = None) -> Settings:
     """The settings for overrides, checked.
 
-    `inspect` sees them before any model or folder that they name is looked for, and may refuse them. `typed` are those
-    of the overrides that the user wrote (default: all); the others come from the project file.
+    `typed` are those of the overrides that the user wrote (default: all); the others come from the project file.
     """
     known = available.read()
     all_overrides = _with_project_overrides(overrides, known)
@@ -78,13 +77,8 @@ def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Seq
             typed_word = override.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
             raise ConfigError(f"'{typed_word}' has several values: add -m for an arm of each, or put them in [ ]")
     typed_words = canonical(overrides if typed is None else typed, known)
-    trusted = _inspect_project(typed_words, all_overrides, known)
-
-    def inspect_both(settings: Settings) -> None:
-        trusted(settings)
-        inspect(settings)
-
-    return _compose_settings(all_overrides, known, inspect_both, typed=set(map(key_of, typed_words)))
+    inspect = _inspect_project(typed_words, all_overrides, known)
+    return _compose_settings(all_overrides, known, inspect, typed=set(map(key_of, typed_words)))
 
 
 def compose_alone(overrides: Sequence[str]) -> Settings:
@@ -244,8 +238,8 @@ def _compose_settings(
     for override in values:
         _set(config, override, known)
     values_by_key = _resolved(config, overrides)
-    for group in _turned_off(overrides) & set(known.by_group):
-        if options_by_group.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
+    for group, option in options_by_group.items():
+        if option == OFF and not any(key_of(override).startswith(f"{group}.") for override in overrides):
             values_by_key[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
     values_by_key = with_added_stages(values_by_key)
     name = _arm_name(values_by_key.get("name"), overrides, varying, typed)
@@ -272,14 +266,6 @@ def _check_own_files() -> None:
         if not is_plain or options.named(str(target)) is None:
             what = f"has the class {target}" if is_plain and target else "is not what ragbench fit writes"
             raise ConfigError(f"{short_path(path)} {what}: read it, then add --trust if you agree, or remove it")
-
-
-def _turned_off(overrides: Sequence[str]) -> set[str]:
-    """The groups that a word, or the preset among the words, turns off."""
-    preset = next((override.partition("=")[2] for override in overrides if key_of(override) == EXPERIMENT), None)
-    typed = {key_of(override) for override in overrides if override.endswith(f"={OFF}")}
-    chosen = hydra_api.preset(preset)[0] if preset is not None else {}
-    return typed | {group for group, option in chosen.items() if option == OFF}
 
 
 def _chosen_and_values(overrides: Sequence[str], known: Available) -> tuple[list[str], list[str]]:
@@ -385,13 +371,13 @@ def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
         default = short_path(hydra_api.folders()[0] / f"{hydra_api.CONFIG}.yaml")
         raise ConfigError(f"order must be a list of stages, got {shown(stages)}: the default is in {default}")
     order, known = list(stages), available.read()
+    places = {option.group: option.place for option in options.options() if option.place}
     for group in known.added:
-        place = known.place(group)
         if not _is_stage(config.get(group)) or group in order:
             continue
-        if not place:
+        if group not in places:
             raise ConfigError(f"{group} is on, but no place in order: give @option before= or after= an entry of order")
-        ((side, neighbour),) = place.items()
+        ((side, neighbour),) = places[group].items()
         if neighbour not in order:
             raise ConfigError(f"'{neighbour}' is not an entry of order{did_you_mean(neighbour, order, 'entries')}")
         order.insert(order.index(neighbour) + (side == "after"), group)
@@ -407,10 +393,6 @@ def _file_of_refused_value(message: str, overrides: Sequence[str], known: Availa
     if preset is not None and any(_overlap(key, chosen_key) for chosen_key in known.preset(preset).values):
         return f" (in {short_path(hydra_api.folders()[0] / EXPERIMENT / f'{preset}.yaml')})"
     return f" (in {short_path(hydra_api.folders()[0] / 'config.yaml')})"
-
-
-def _sets_key_below(overrides: Iterable[str], group: str) -> bool:
-    return any(key_of(override).startswith(f"{group}.") for override in overrides)
 
 
 def _overlap(key: str, second: str) -> bool:
@@ -471,7 +453,7 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
             raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])
     basics = Basics.of(config)
     for group in known.defaults:
-        if chosen.get(group, OFF) == OFF and config.get(group):
+        if chosen.get(group) in (None, OFF) and config.get(group):
             _check_unused(config[group], group, known)
     stages = (*_stage_keys(), *(key for key, value in config.items() if _is_stage(value)), SOURCES)
     for entry in basics.order:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, cast
 from ragbench.base import locations
 from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError, did_you_mean, options_hint
-from ragbench.base.options import OFF
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import store
 from ragbench.config.names import EXPERIMENT, numbered
@@ -37,7 +36,7 @@ _Version = tuple[tuple[str, int, int], ...]
 def compose(chosen: Sequence[str] = ()) -> tuple[DictConfig, Mapping[str, Any]]:
     """What Hydra composes for chosen options such as `p6=on`, not resolved, and by group the chosen option.
 
-    Raises ConfigError for a file that cannot be composed.
+    The option is None where neither a word nor a preset chooses one of a switch. Raises ConfigError for a file that cannot be composed.
     """
     config, by_group = _composed(tuple(chosen), *places())
     return copy.deepcopy(config), by_group
@@ -144,7 +143,7 @@ def _composed(
     by_group = cast(Mapping[str, Any], OmegaConf.to_container(config.hydra.runtime.choices))
     with open_dict(config):
         del config["hydra"]
-    return config, {str(group): OFF if option is None else option for group, option in by_group.items()}
+    return config, by_group
 
 
 @lru_cache(maxsize=4)

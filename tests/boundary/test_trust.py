@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
 from ragbench.base import options
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import trust, trusting
 from ragbench.config import available, composition
 from ragbench.config.trust import EXECUTES, IMPORTS, SENDS, beyond_plain
@@ -22,37 +25,38 @@ def test_presets_are_plain(preset: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "key", "effect"),
+    ("typed", "words", "key", "effect"),
     [
-        (ENDPOINT, "hyde.endpoint", SENDS),
-        ((*ENDPOINT, "hyde.key_variable=K"), "hyde.key_variable", SENDS),
-        (PROGRAM, "live.program", EXECUTES),
-        (("live=http", "live.url=http://x/?q={query}", "live.headers={a: env:B}"), "live.headers", SENDS),
-        (("index.encoder.name=openai:m",), "index.encoder.name", SENDS),
-        (("index.encoder.name=owner/model",), "index.encoder.name", SENDS),
+        ((), ENDPOINT, "hyde.endpoint", SENDS),
+        (ENDPOINT, ("hyde.key_variable=K",), "hyde.key_variable", SENDS),
+        ((), PROGRAM, "live.program", EXECUTES),
+        (("live=http", "live.url=http://x/?q={query}"), ("live.headers={a: env:B}",), "live.headers", SENDS),
+        ((), ("index.encoder.name=openai:m",), "index.encoder.name", SENDS),
+        ((), ("index.encoder.name=owner/model",), "index.encoder.name", SENDS),
         (
+            (),
             ("sources={other: {kind: dense, index: {encoder: {name: openai:m}}}}",),
             "sources.other.index.encoder.name",
             SENDS,
         ),
-        (("p6=on", "p6.model=rerank:http://x"), "p6.model", SENDS),
-        (("tracking.uri=http://x",), "tracking.uri", SENDS),
-        (("tracking.uri=env:X",), "tracking.uri", SENDS),
+        ((), ("p6=on", "p6.model=rerank:http://x"), "p6.model", SENDS),
+        ((), ("tracking.uri=http://x",), "tracking.uri", SENDS),
+        ((), ("tracking.uri=env:X",), "tracking.uri", SENDS),
     ],
 )
-def test_keys_that_send_or_execute_are_listed(words: tuple[str, ...], key: str, effect: str) -> None:
-    seen: dict[str, tuple[str, object]] = {}
-
-    class Seen(Exception):
-        pass
-
-    def inspect(settings) -> None:
-        seen.update(beyond_plain(settings.config))
-        raise Seen  # before models and folders are looked for
-
-    with pytest.raises(Seen):
-        composition.compose(words, inspect=inspect)
-    assert seen[key][0] == effect
+def test_keys_that_send_or_execute_are_listed(
+    typed: tuple[str, ...],
+    words: tuple[str, ...],
+    key: str,
+    effect: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "ragbench.yaml").write_text(json.dumps({"arms": {"theirs": shlex.join(words)}}), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as refused:
+        composition.compose([*typed, "exp=theirs"])
+    assert f"sets {key}, which {effect} (" in str(refused.value)
 
 
 @pytest.mark.parametrize(
