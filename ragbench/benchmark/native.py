@@ -22,7 +22,7 @@ from ragbench.base.fingerprint import plain
 from ragbench.base.options import option
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.documents import file_names
-from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
+from ragbench.benchmark.judgments import UnknownTopics, read_judgments, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
 from ragbench.benchmark.query_filter import read_filter
 from ragbench.benchmark.runs import new_name
@@ -94,7 +94,7 @@ def read_benchmark(
         require_topics(judgment_files(qrels, (document_qrels, section_qrels)), qids)
     docnos = {document.docno for document in vault.documents}
     if earlier is not None:
-        section_qrels = _with_earlier(section_qrels, read_qrels(earlier / SECTIONS), qids, docnos)
+        section_qrels = _with_earlier(section_qrels, read_judgments(earlier / SECTIONS), qids, docnos)
         document_qrels = best_sections(section_qrels)
     sections = {f"{document.docno}#{section.anchor}" for document in vault.documents for section in document.sections}
     warnings += unknown_names(str(qrels / DOCUMENTS), document_qrels, qids, docnos, "documents")
@@ -110,9 +110,9 @@ def listed_documents(qrels: Path) -> frozenset[str] | None:
 
 def read_judgment_folder(folder: Path) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
     """Judgments of documents and of sections; without a file for documents, those that follow from the sections."""
-    section_qrels = read_qrels(folder / SECTIONS) if (folder / SECTIONS).exists() else {}
+    section_qrels = read_judgments(folder / SECTIONS) if (folder / SECTIONS).exists() else {}
     if (folder / DOCUMENTS).exists():
-        return read_qrels(folder / DOCUMENTS), section_qrels
+        return read_judgments(folder / DOCUMENTS), section_qrels
     return best_sections(section_qrels), section_qrels
 
 
@@ -145,22 +145,6 @@ def read_topics(path: Path) -> tuple[Topic, ...]:
     if not topics:
         raise BenchmarkError(f"{path} holds no topics")
     return tuple(topics.values())
-
-
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Judgments of a TREC qrels file: `qid iteration id grade` on every line."""
-    qrels: dict[str, dict[str, int]] = {}
-    for number, line in read_lines(path):
-        parts = line.split()
-        if len(parts) != 4:
-            raise BenchmarkError(f"{path}:{number} must have four fields (qid 0 id grade), got {len(parts)}")
-        qid, _, target, grade = parts
-        value = parse_grade(grade, f"{path}:{number}")
-        if qrels.setdefault(qid, {}).setdefault(target, value) != value:
-            raise BenchmarkError(
-                f"{path}:{number} judges {target} for {qid} again with another grade: keep one of them"
-            )
-    return qrels
 
 
 def save_benchmark(benchmark: Benchmark, folder: str | Path) -> Benchmark:

@@ -65,7 +65,7 @@ CASES: list[tuple[str, Callable[[Path], dict[str, Any]], str, str | bytes, str]]
     ("topic id", native, "qrels/topics.jsonl", '{"qid": "q1", "text": "tea"}\n{"text": "x"}\n', ":2 needs a non-empty"),
     ("topic id", beir, "queries.jsonl", '{"_id": "q1", "text": "tea"}\n{"text": "x"}\n', ":2 has no query id"),
     ("topic id", trec, "topics", "q1\ttea\n\tcoffee\n", ":2: a topic has no number"),
-    ("judged id", native, "qrels/sections.qrels", "q1 0 a#a 1\nq2 0 1\n", ":2 must have four fields"),
+    ("judged id", native, "qrels/sections.qrels", "q1 0 a#a 1\nq2 0 1\n", ":2 must have 4 fields"),
     ("judged id", beir, "qrels/test.tsv", "q1\ta\t1\nq2\t\t1\n", ":2 lacks the id"),
     ("judged id", trec, "qrels", "q1 0 a 1\nq2 0 1\n", ":2 must have 4 fields"),
     ("judged id", vault, "judged.qrels", "q1 0 a 1\nq2 0 1\n", ":2 must have 4 fields"),

@@ -11,7 +11,8 @@ from ragbench.base import locations
 from ragbench.base.errors import BenchmarkError, CorpusError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Topic
-from ragbench.benchmark.native import best_sections, load_native, read_qrels, read_topics, write_qrels, write_topics
+from ragbench.benchmark.judgments import read_judgments
+from ragbench.benchmark.native import best_sections, load_native, read_topics, write_qrels, write_topics
 from tests.naming import naming
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
@@ -44,7 +45,7 @@ def test_judgments_are_read_as_written(
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "a.qrels"
     write_qrels(path, qrels)
-    assert read_qrels(path) == qrels
+    assert read_judgments(path) == qrels
     before = path.read_bytes()
     write_qrels(path, {qid: dict(reversed(grades.items())) for qid, grades in reversed(qrels.items())})
     assert path.read_bytes() == before
@@ -96,7 +97,7 @@ def test_native_counts_judgments_of_missing_documents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("q 0 d", "a.qrels:1 must have four fields"),
+        ("q 0 d", "a.qrels:1: grade 'd' is not a whole number"),
         ("q 0 d x", "a.qrels:1: grade 'x' is not a whole number"),
         ("q 0 d 1\nq 0 d 2", "a.qrels:2 judges d for q again with another grade"),
     ],
@@ -105,7 +106,7 @@ def test_broken_judgments_name_their_line(line: str, message: str, tmp_path: Pat
     path = tmp_path / "a.qrels"
     path.write_text(line)
     with pytest.raises(BenchmarkError, match=message):
-        read_qrels(path)
+        read_judgments(path)
 
 
 def test_list_of_documents_bounds_collection(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.load import builtin_judgments, load
-from ragbench.benchmark.native import listed_documents, read_qrels, read_topics
+from ragbench.benchmark.native import listed_documents, read_topics
 from ragbench.extras.collect.agreement import agreement
 from ragbench.extras.collect.check import check
 
@@ -92,7 +93,7 @@ def test_version_21_keeps_topics_of_version_2(new: Benchmark, old: Benchmark) ->
 
 def test_version_21_keeps_judgments_of_version_2(new: Benchmark, old: Benchmark) -> None:
     docnos = {document.docno for document in new.documents}
-    own = read_qrels(FOLDER / "sections.qrels")
+    own = read_judgments(FOLDER / "sections.qrels")
     for qid, grades in old.section_qrels.items():
         kept = {target: grade for target, grade in grades.items() if target.partition("#")[0] in docnos}
         assert new.section_qrels[qid] == kept | own.get(qid, {})
@@ -114,7 +115,9 @@ def test_version_21_datasheet_counts_topics_and_judgments(sheet: str, new: Bench
     for kind in {topic.type for topic in topics}:
         row = f"| {kind} | {counts[kind, 'train']} | {counts[kind, 'test']} "
         assert f"{row}| {fresh[kind, 'train']} | {fresh[kind, 'test']} |" in sheet
-    grades = Counter(grade for judged in read_qrels(FOLDER / "sections.qrels").values() for grade in judged.values())
+    grades = Counter(
+        grade for judged in read_judgments(FOLDER / "sections.qrels").values() for grade in judged.values()
+    )
     useful = sum(count for grade, count in grades.items() if grade)
     assert f"{sum(grades.values()):,} of its own, of which {useful:,} above 0" in sheet
     assert f"({grades[3]:,} of grade 3, {grades[2]:,} of grade 2, {grades[1]:,} of grade 1)" in sheet
@@ -122,7 +125,7 @@ def test_version_21_datasheet_counts_topics_and_judgments(sheet: str, new: Bench
 
 
 def test_version_21_datasheet_states_agreement(sheet: str, new: Benchmark) -> None:
-    measured = agreement(new.section_qrels, read_qrels(FOLDER / "second_judge.qrels"))
+    measured = agreement(new.section_qrels, read_judgments(FOLDER / "second_judge.qrels"))
     assert f"{measured.same:.1%} of {measured.n_pairs} pairs of {measured.n_topics} topics" in sheet
     assert f"quadratically weighted {measured.kappa:.3f}" in sheet
 

@@ -157,7 +157,7 @@ def test_screen_verdict_by_quality_alone_is_labelled(
         "Adopt new instead of base: significantly better, by quality alone. nDCG@10 of documents 0.450 to 0.650: "
         "+0.200 [+0.125, +0.252], 95% CI."
     )
-    (row,) = two_rows = screen.evidence.rows(screen.two.verdicts)
+    (row,) = two_rows = screen.evidence.rows(two.verdicts)
     assert (row["verdict"], row["judged_by"], row["cost"]) == ("adopt", "quality", "off") and len(two_rows) == 1
     assert "Latency not judged, so quality alone decides: latency was turned off" in row["reason"]
     assert "ragbench run --remeasure-latency @1" in row["reason"]
@@ -242,7 +242,7 @@ def test_screen_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -
     few = {name: values[:2] for name, values in arms.items()}
     results = measurements.load(write_results(tmp_path / "run", arms, {"baseline": 20.0, "better": 21.0}, passages=few))
     assert "passages" not in printed(results, 80)
-    assert "passages" not in str(screen.results.verdicts["reason"].iloc[0])
+    assert "passages" not in str(results.verdicts["reason"].iloc[0])
 
 
 def test_zero_values_of_all_queries_are_named(write_results, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document
 from ragbench.benchmark import native
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
+from ragbench.benchmark.judgments import read_judgments
 from ragbench.extras.collect.pool import PoolFile, read_pool
 
 SKIPPED, UNDO = "s", "u"
@@ -256,8 +257,8 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
 
 
 def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) -> Merged:
-    merged = merge(pool, native.read_qrels(sections) if sections.exists() else {}, overwrite)
-    judged = native.read_qrels(documents) if documents.exists() else {}
+    merged = merge(pool, read_judgments(sections) if sections.exists() else {}, overwrite)
+    judged = read_judgments(documents) if documents.exists() else {}
     touched = {(qid, docno_of_section(section)) for qid, section, _ in _read_grades(pool)[0]}
     lowered = []
     for qid, best in native.best_sections(merged.qrels).items():

@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.commands.cli import main
 from ragbench.extras.atlas.tables import Atlas
-from ragbench.report import evidence, screen
+from ragbench.report import screen
 from ragbench.results import measurements, store
 from tests.made_atlas import QUESTIONS, made
 
@@ -46,7 +46,7 @@ def test_decided_arm_has_no_prediction(results: Path, monkeypatch: pytest.Monkey
     run = measurements.load(store.latest(results))
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
     effects = run.verdicts
-    monkeypatch.setattr(evidence, "effects", lambda results: effects.assign(verdict="adopt"))
+    monkeypatch.setattr(measurements.Measurements, "verdicts", effects.assign(verdict="adopt"))
     assert screen.expected_lines(run) == []
 
 

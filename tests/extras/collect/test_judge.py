@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark import native
-from ragbench.benchmark.native import read_qrels, write_qrels
+from ragbench.benchmark.judgments import read_judgments
+from ragbench.benchmark.native import write_qrels
 from ragbench.extras.collect import judge
 from ragbench.extras.collect.judge import JudgingSession, merge, merge_into_folder
 from ragbench.extras.collect.pool import COLUMNS, read_pool, to_csv
@@ -170,12 +171,12 @@ def test_merge_into_folder_updates_document_grades(tmp_path: Path) -> None:
     pool = write(tmp_path / "pool.csv", ("q", "a#1", "2"), ("q", "a#2", "1"), ("q", "c##x", "3"))
     folder = tmp_path / "qrels"
     merge_into_folder(pool, folder)
-    assert read_qrels(folder / "documents.qrels") == {"q": {"a": 2, "c#": 3}}
+    assert read_judgments(folder / "documents.qrels") == {"q": {"a": 2, "c#": 3}}
     write_qrels(folder / "documents.qrels", {"q": {"a": 2, "c#": 3, "d": 1}, "p": {"a": 1}})
     write(pool, ("q", "a#3", "3"))
     merge_into_folder(pool, folder)
-    assert read_qrels(folder / "sections.qrels") == {"q": {"a#1": 2, "a#2": 1, "a#3": 3, "c##x": 3}}
-    assert read_qrels(folder / "documents.qrels") == {"q": {"a": 3, "c#": 3, "d": 1}, "p": {"a": 1}}
+    assert read_judgments(folder / "sections.qrels") == {"q": {"a#1": 2, "a#2": 1, "a#3": 3, "c##x": 3}}
+    assert read_judgments(folder / "documents.qrels") == {"q": {"a": 3, "c#": 3, "d": 1}, "p": {"a": 1}}
 
 
 def test_merge_refuses_document_better_than_sections(tmp_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_merge_refuses_document_better_than_sections(tmp_path: Path) -> None:
         merge_into_folder(pool, folder)
     assert not (folder / "sections.qrels").exists()
     merge_into_folder(pool, folder, overwrite=True)
-    assert read_qrels(folder / "documents.qrels") == {"q": {"d": 0}}
+    assert read_judgments(folder / "documents.qrels") == {"q": {"d": 0}}
 
 
 def test_session_acts_on_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,8 +218,8 @@ def test_merge_keeps_grades_of_concurrent_merges(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(native, "write_qrels", lambda *given: (time.sleep(0.1), slow(*given)))
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(partial(judge.merge_into_folder, folder=tmp_path / "qrels"), pools))
-    assert set(read_qrels(tmp_path / "qrels" / native.SECTIONS)) == {"p", "q"}
-    assert set(read_qrels(tmp_path / "qrels" / native.DOCUMENTS)) == {"p", "q"}
+    assert set(read_judgments(tmp_path / "qrels" / native.SECTIONS)) == {"p", "q"}
+    assert set(read_judgments(tmp_path / "qrels" / native.DOCUMENTS)) == {"p", "q"}
 
 
 def test_sessions_keep_grades_of_each_other(tmp_path: Path) -> None:

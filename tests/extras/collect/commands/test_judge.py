@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.benchmark.native import read_qrels
+from ragbench.benchmark.judgments import read_judgments
 from ragbench.commands import cli
 from ragbench.extras.collect.pool import COLUMNS, to_csv
 
@@ -32,7 +32,7 @@ def test_judge_merges_grades_of_collection(command, tmp_path: Path, capsys) -> N
     pool(tmp_path, ("t1", "reference/errors#error-codes"))
     assert cli.main(command) == 0
     assert "1 added" in capsys.readouterr().out
-    assert read_qrels(tmp_path / "qrels" / "sections.qrels") == {"t1": {"reference/errors#error-codes": 2}}
+    assert read_judgments(tmp_path / "qrels" / "sections.qrels") == {"t1": {"reference/errors#error-codes": 2}}
 
 
 def test_judge_begins_folder_with_judgments_of_file(tmp_path: Path, capsys) -> None:
@@ -47,7 +47,7 @@ def test_judge_begins_folder_with_judgments_of_file(tmp_path: Path, capsys) -> N
     assert cli.main(["judge", out, "--merge"]) == 2
     assert "test.tsv is a file, and judgments are merged into a folder: add data.qrels=" in capsys.readouterr().err
     assert cli.main(["judge", out, "--merge", f"data.qrels={tmp_path / 'mine'}"]) == 0
-    assert read_qrels(tmp_path / "mine" / "documents.qrels") == {"t1": {"index": 1, "reference/errors": 2}}
+    assert read_judgments(tmp_path / "mine" / "documents.qrels") == {"t1": {"index": 1, "reference/errors": 2}}
 
 
 @pytest.mark.parametrize("stranger", [("t9", "reference/errors#error-codes"), ("t1", "elsewhere#x"), ("t1", "index#x")])
