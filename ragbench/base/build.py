@@ -104,6 +104,13 @@ def value_at(node: Any, keys: Sequence[str]) -> Any:
     return node
 
 
+def with_value(node: Any, keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """The node with a value at a path of keys; what is no mapping on the way becomes one."""
+    changed, (key, *below) = dict(node or {}), keys
+    changed[key] = with_value(changed.get(key), below, value) if below else value
+    return changed
+
+
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested mappings as one level with dotted keys."""
     flattened: dict[str, Any] = {}

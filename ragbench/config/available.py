@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -167,8 +166,7 @@ class Available:
 
     def option(self, group: str, name: str) -> ComposedOption:
         """An option with every key."""
-        file = hydra_api.files(group, name)
-        return _option(group, name, file, self.version)
+        return _option(group, name, self.version)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -268,8 +266,16 @@ _available = lru_cache(maxsize=4)(Available)
 
 
 @lru_cache(maxsize=1024)
-def _option(group: str, name: str, file: Path | None, version: object) -> ComposedOption:
-    package, node = _composed_option(group, name, file)
+def _option(group: str, name: str, version: object) -> ComposedOption:
+    from omegaconf import OmegaConf
+
+    file, package = hydra_api.files(group, name), package_of(group)
+    if file is None:
+        node = OmegaConf.create(store.node(group, name))
+    else:
+        sign = "" if group in hydra_api.compose()[1] else "+"
+        composed, _ = hydra_api.compose([f"{sign}{group}={name}"])
+        node = OmegaConf.select(composed, package) or OmegaConf.create({})
     declared = [option for option in options.options() if (option.group, option.name) == (group, name)]
     abouts = (option.summary for option in sorted(declared, key=lambda option: not option.about))
     about = comment_above(file) if file else next(abouts, "Off.")
@@ -279,20 +285,6 @@ def _option(group: str, name: str, file: Path | None, version: object) -> Compos
 def package_of(group: str) -> str:
     """The key that holds the values of the options of a group: `index.chunking` for `chunking`."""
     return next((option.package for option in options.options() if option.group == group), group)
-
-
-def _composed_option(group: str, name: str, file: Path | None) -> tuple[str, DictConfig]:
-    """The package of an option and what is below it."""
-    from omegaconf import OmegaConf
-
-    package = package_of(group)
-    if file is None:
-        return package, OmegaConf.create(store.node(group, name))
-    sign = "" if group in hydra_api.compose()[1] else "+"
-    node: Any = hydra_api.compose([f"{sign}{group}={name}"])[0]
-    for part in package.split("."):
-        node = node.get(part) if node is not None else None
-    return package, OmegaConf.create({}) if node is None else node
 
 
 def plain(node: DictConfig) -> dict[str, Any]:

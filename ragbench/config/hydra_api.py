@@ -36,7 +36,8 @@ _Version = tuple[tuple[str, int, int], ...]
 def compose(chosen: Sequence[str] = ()) -> tuple[DictConfig, Mapping[str, Any]]:
     """What Hydra composes for chosen options such as `p6=on`, not resolved, and by group the chosen option.
 
-    The option is None where neither a word nor a preset chooses one of a switch. Raises ConfigError for a file that cannot be composed.
+    The option is None where neither a word nor a preset chooses one of a switch. Raises ConfigError for a file that
+    cannot be composed.
     """
     config, by_group = _composed(tuple(chosen), *places())
     return copy.deepcopy(config), by_group
@@ -73,12 +74,9 @@ def preset(name: str) -> tuple[dict[str, str], dict[str, Any]]:
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """The values of two mappings, also of those inside; where both have one, that of the second."""
-    inside = {key: _merged(first[key], second[key]) for key in second if _are_mappings(first.get(key), second[key])}
-    return {**first, **second, **inside}
+    from omegaconf import OmegaConf
 
-
-def _are_mappings(*nodes: object) -> bool:
-    return all(isinstance(node, dict) for node in nodes)
+    return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.merge(first, second)))
 
 
 def folders() -> tuple[Path, ...]:

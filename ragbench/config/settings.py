@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import locations, registry
-from ragbench.base.build import active, build, make, value_at
+from ragbench.base.build import active, build, make, value_at, with_value
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
@@ -171,15 +171,9 @@ class Settings:
 
     def with_values(self, changes: Mapping[str, Any]) -> Settings:
         """The same settings with other values by key such as `hyde.text`, also of keys that a node lacks."""
-
-        def changed(node: Any, path: Sequence[str], value: Any) -> Any:
-            inner = dict(node or {})
-            inner[path[0]] = changed(inner.get(path[0]), path[1:], value) if len(path) > 1 else value
-            return inner
-
-        config: Any = self.config
+        config = self.config
         for key, value in changes.items():
-            config = changed(config, key.split("."), value)
+            config = with_value(config, key.split("."), value)
         return Settings(self.name, config, self.overrides)
 
     def check(self) -> Settings:

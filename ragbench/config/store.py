@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ragbench.base import options, registry
+from ragbench.base.build import with_value
 from ragbench.base.options import OFF, ON, Option
 from ragbench.benchmark import load
 
@@ -106,11 +107,7 @@ def _sections() -> dict[str, Any]:
         if not key:
             nested |= {field.name: _default(field) for field in dataclasses.fields(cls) if not _is_required(field)}
             continue
-        inside = nested
-        *above, last = key.split(".")
-        for part in above:
-            inside = inside.setdefault(part, {})
-        inside[last] = schema(cls, named=False)
+        nested = with_value(nested, key.split("."), schema(cls, named=False))
     return nested
 
 

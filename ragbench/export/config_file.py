@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ragbench.base.build import with_value
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
 from ragbench.config import available, composition
@@ -51,11 +52,7 @@ class _Difference:
         """What the file says, without its comments."""
         nested: dict[str, Any] = {}
         for key, value in self.values.items():
-            node = nested
-            *above, last = key.split(".")
-            for part in above:
-                node = node.setdefault(part, {})
-            node[last] = value
+            nested = with_value(nested, key.split("."), value)
         chosen = [{f"override /{group}": option} for group, option in sorted(self.options.items())]
         return {"defaults": [self.preset, *chosen], "name": name, **nested}
 

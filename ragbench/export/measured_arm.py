@@ -86,14 +86,13 @@ def find(folder: Path, arm: str | None = None, like: str | None = None) -> Measu
     Of several arms without `arm`, the one named `like`. Raises ResultsError for an unknown run or arm, and for a
     preliminary verdict.
     """
-    inside = not (folder / store.RECORD).is_file() and folder.parent.name == "arms"
-    loaded = measurements.load(folder.parent.parent if inside else folder)
+    loaded = measurements.load(store.run_folder(folder))
     if loaded.preliminary:
         raise ResultsError(
             f"the verdict of {loaded.folder} is {loaded.preliminary}: measure the whole, "
             "for example with ragbench run data.sample=off"
         )
-    if inside:
+    if loaded.folder != folder:
         named = [name for name in loaded.arms if store.arm_folder(name) == folder.name and arm in (None, name)]
     elif arm is not None:
         named = [name for name in loaded.arms if name == arm]

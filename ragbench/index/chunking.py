@@ -103,23 +103,17 @@ class ParentChildChunker(Validated):
     overlap_chars="${index.chunking.overlap_chars}",
 )
 @dataclass(frozen=True)
-class GroupedChunker(Validated):
+class GroupedChunker(HeaderChunker):
     """The chunks of `HeaderChunker`, unchanged, with parents over runs of neighbours: P13's expansion without its cuts.
 
     A parent holds as many neighbours as fit into `parent_max` characters, at least one. Raises ConfigError for sizes
     that contradict each other.
     """
 
-    min_chars: Natural = 200
-    max_chars: Natural = 1500
-    overlap_chars: Natural = 100
     parent_max: Natural = 2000
-    version: ClassVar[int] = 1
-    method: ClassVar[str] = "header"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_sizes(self, "min_chars", "max_chars", "overlap_chars")
         if self.max_chars > self.parent_max:
             raise self.refused("max_chars", f"must be at most parent_max {self.parent_max}, got {self.max_chars}")
 
@@ -127,7 +121,7 @@ class GroupedChunker(Validated):
         """The children `docno#0` ..., then the parents `docno#p0` ... (`is_parent`)."""
         children: list[Chunk] = []
         runs: list[Span] = []
-        for chunk in HeaderChunker(self.min_chars, self.max_chars, self.overlap_chars).chunk(document):
+        for chunk in super().chunk(document):
             if runs and chunk.end - runs[-1].start <= self.parent_max:
                 runs[-1] = replace(runs[-1], end=chunk.end)
             else:

@@ -65,18 +65,19 @@ class GraphIndex:
 
     @cached_property
     def _neighbours(self) -> dict[int, frozenset[int]]:
-        neighbours: dict[int, set[int]] = {}
-        for source, target in self.edges.tolist():
-            neighbours.setdefault(source, set()).add(target)
-            neighbours.setdefault(target, set()).add(source)
-        return {node: frozenset(others) for node, others in neighbours.items()}
+        return _others_by_node(np.concatenate([self.edges, self.edges[:, ::-1]]))
 
     @cached_property
     def _linking(self) -> dict[int, frozenset[int]]:
-        linking: dict[int, set[int]] = {}
-        for source, target in self.edges.tolist():
-            linking.setdefault(target, set()).add(source)
-        return {node: frozenset(others) for node, others in linking.items()}
+        return _others_by_node(self.edges[:, ::-1])
+
+
+def _others_by_node(pairs: NDArray[np.int32]) -> dict[int, frozenset[int]]:
+    """The second nodes of pairs by the first, shape (n, 2)."""
+    others: dict[int, set[int]] = {}
+    for node, other in pairs.tolist():
+        others.setdefault(node, set()).add(other)
+    return {node: frozenset(of_node) for node, of_node in others.items()}
 
 
 PART = StoredPart(

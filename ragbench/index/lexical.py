@@ -316,24 +316,12 @@ class LexicalIndex:
         `allowed`, shape (n_chunks,) or longer, restricts the search itself: `depth` chunks are found if that many
         match. A text of stop words only is searched in titles and headings.
         """
-        terms = Counter(self.terms(text))
-        return self._search(terms, depth, allowed) if terms else self._search_names(text, depth, allowed)
-
-    def _search_names(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
-        """As `search`, in the field that has stop words."""
+        if terms := Counter(self.terms(text)):
+            return self.search_terms(terms, depth, allowed)
         terms = Counter(analyze(_analyzer_of_all_words(), text))
-        return self._search(terms, depth, allowed, clause=partial(_term_query, _ALL_WORDS))
+        return self.search_terms(terms, depth, allowed, clause=partial(_term_query, _ALL_WORDS))
 
     def search_terms(
-        self, weights: Mapping[str, float], depth: int, allowed: NDArray[np.bool_] | None = None, at_least: int = 1
-    ) -> Ranking:
-        """As `search`, for terms of the analyzer, each with a factor above 0 for its score.
-
-        A chunk must hold at least `at_least` (1 or more) different terms.
-        """
-        return self._search(weights, depth, allowed, at_least)
-
-    def _search(
         self,
         weights: Mapping[str, float],
         depth: int,
@@ -341,6 +329,11 @@ class LexicalIndex:
         at_least: int = 1,
         clause: Callable[[str], Any] | None = None,
     ) -> Ranking:
+        """As `search`, for terms of the analyzer, each with a factor above 0 for its score.
+
+        A chunk must hold at least `at_least` (1 or more) different terms. `clause` makes the query of a term (default:
+        that of the weighted fields).
+        """
         if depth < 1:
             raise ConfigError(f"depth must be at least 1, got {depth}")
         mask = self._checked_mask(allowed)
@@ -348,7 +341,7 @@ class LexicalIndex:
             self._must_be_open()
             if not weights or (mask is not None and not mask.any()) or not self._n_chunks:
                 return Ranking.empty()
-            query = self._query(weights, at_least, clause)
+            query = _any_of(weights, clause or self._clause, at_least)
             if mask is not None and not mask.all():
                 query = _restricted_query(query, self._restriction(np.packbits(mask).tobytes()))
             numbers, scores = self._search_hits(query, depth)
@@ -405,18 +398,6 @@ class LexicalIndex:
             raise IndexError_(f"a mask of {len(allowed)} chunks is too short for the {self._n_chunks} in {self.folder}")
         return None if allowed is None else np.asarray(allowed[: self._n_chunks], dtype=bool)
 
-    def _query(
-        self, weights: Mapping[str, float], at_least: int = 1, clause_of: Callable[[str], Any] | None = None
-    ) -> Any:
-        should = java("org.apache.lucene.search.BooleanClause$Occur").SHOULD
-        builder = lucene().BooleanBuilder()
-        for term, weight in weights.items():
-            clause = (clause_of or self._clause)(term)
-            builder.add(clause if weight == 1 else lucene().BoostQuery(clause, float(weight)), should)
-        if at_least > 1:
-            builder.setMinimumNumberShouldMatch(at_least)
-        return builder.build()
-
     def _new_clause(self, term: str) -> Any:
         if len(self._weights) == 1:
             return _term_query(self._weights[0][0], term)
@@ -428,6 +409,18 @@ class LexicalIndex:
 
     def _new_restriction(self, mask: bytes) -> Any:
         return _query_for_chunks(np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=self._n_chunks)))
+
+
+def _any_of(weights: Mapping[str, float], clause_of: Callable[[str], Any], at_least: int) -> Any:
+    """A query that finds what holds at least so many of the terms, each with a factor for its score."""
+    should = java("org.apache.lucene.search.BooleanClause$Occur").SHOULD
+    builder = lucene().BooleanBuilder()
+    for term, weight in weights.items():
+        clause = clause_of(term)
+        builder.add(clause if weight == 1 else lucene().BoostQuery(clause, float(weight)), should)
+    if at_least > 1:
+        builder.setMinimumNumberShouldMatch(at_least)
+    return builder.build()
 
 
 def _term_query(field: str, term: str) -> Any:

