@@ -13,7 +13,6 @@ for hit in ragbench.load("bundle").search("how do I rotate a key"):
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -51,30 +50,11 @@ __all__ = [
 ]
 __all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchmark", "stage", "tune"]
 
-HOME = {
-    "Benchmark": "ragbench.benchmark.benchmark",
-    "Experiment": "ragbench.workbench",
-    "Results": "ragbench.workbench",
-    "configuration": "ragbench.base.locations",
-    "encoder": "ragbench.models.functions",
-    "evaluate": "ragbench.workbench.runs",
-    "load_benchmark": "ragbench.benchmark.load",
-    "measure": "ragbench.evaluation.measures",
-    "mlflow_metrics": "ragbench.tracking",
-    "pipeline": "ragbench.workbench.composed",
-    "remember": "ragbench.base.query_cache",
-    "reranker": "ragbench.models.functions",
-    "save_benchmark": "ragbench.benchmark.native",
-    "stage": "ragbench.search.function_stage",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in HOME:  # when first asked for: importing the package must stay cheap
-        return getattr(importlib.import_module(HOME[name]), name)
     from ragbench.base import registry
 
-    if name in registry.entries("api"):
+    if name in registry.entries("api"):  # when first asked for: importing the package must stay cheap
         return registry.find("api", name)
     raise AttributeError(f"module 'ragbench' has no attribute '{name}'")
 

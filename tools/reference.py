@@ -110,7 +110,7 @@ def _line(text: str) -> str:
 
 def python_api() -> str:
     """Return the page of the public Python API."""
-    names = sorted((*ragbench.HOME, *registry.entries("api")), key=str.lower)
+    names = sorted(registry.entries("api"), key=str.lower)
     public = {name: getattr(ragbench, name) for name in names}
     parts = [
         "# Python API",

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.options import Constraint, Share, Weight, option
+from ragbench.base.options import Share, Weight, option
+from ragbench.corpus.metadata import Date, timestamp
 from ragbench.search.stages.stage import Boost, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 _DAY = 86_400.0
-
-
-def _seconds(date: str) -> float:
-    moment = datetime.datetime.fromisoformat(date)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
-
-
-def _is_date(text: str) -> bool:
-    try:
-        _seconds(text)
-    except ValueError:
-        return False
-    return True
-
-
-_IS_DATE = Constraint(_is_date, "must be an ISO date such as 2026-01-31")
 
 
 @option(
@@ -51,7 +35,7 @@ class BoostRecent(Boost):
 
     bias: Share = 0.5  # 0.5 applies the tiers as they are
     tiers: tuple[tuple[Weight, Weight], ...] = ((7.0, 1.2), (30.0, 1.1))
-    now: Annotated[str, _IS_DATE] | None = None  # ISO date from which ages are computed; null: today
+    now: Date | None = None  # ISO date from which ages are computed; null: today
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RECENCY})
@@ -63,7 +47,8 @@ class BoostRecent(Boost):
 
     def factors(self, documents: NDArray[np.int32], index: Index) -> NDArray[np.float64]:
         """The factors by the ages of the documents."""
-        return self.by_time(index.modified[documents], time.time() if self.now is None else _seconds(self.now))
+        now = timestamp(self.now)
+        return self.by_time(index.modified[documents], time.time() if now is None else now)
 
     def by_time(self, modified: NDArray[np.float64], now: float) -> NDArray[np.float64]:
         """The factor of every document from its time, seconds since the epoch, shape (n,)."""
