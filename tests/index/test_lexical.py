@@ -164,7 +164,7 @@ def test_lexical_weights_below_one_are_scaled_with_k1(tmp_path: Path, queries: l
 def test_lexical_scores_leave_java_exactly(index: LexicalIndex, queries: list[str]) -> None:
     for query in queries:
         with jvm.LOCK:
-            hits = index._searcher.search(index._query(Counter(index.terms(query))), 100).scoreDocs
+            hits = index._searcher.search(lexical._any_of(Counter(index.terms(query)), index._clause, 1), 100).scoreDocs
             expected = [(hit.doc, hit.score) for hit in hits]
         ranking = index.search(query, 100)
         assert list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)) == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base import locations, pinned_text
+from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.index.terms import TermIndex, build_terms
@@ -164,20 +164,20 @@ def test_rank_gives_equal_values_one_percentile(pages, state) -> None:
 
 def test_ranker_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "configuration", lambda: tmp_path)
-    pinned_text.text_of.cache_clear()
-    pinned_text.file_of("ranker", "mine").parent.mkdir()
+    trees.text_of.cache_clear()
+    trees.file_of("mine").parent.mkdir()
     text = MODEL.replace("cover.title", "dense.norm")
-    pinned_text.file_of("ranker", "mine").write_text(text, encoding="utf-8")
-    named = Rank(pinned_text.named("mine", text))
+    trees.file_of("mine").write_text(text, encoding="utf-8")
+    named = Rank(trees.named("mine", text))
     assert named.name == "mine" and named.trees == text and not Rank(MODEL).name
     assert named.describe() == Rank(text).describe()
     # A source that is not searched has found nothing: dense.norm is 0, and the trees give -1 each, so fusion decides.
     (after,) = named([state("rotate", fused=[(0, 1.0), (3, 0.5)])], pages)
     assert after.fused.chunks.tolist() == [0, 3]
-    pinned_text.file_of("ranker", "mine").write_text(MODEL, encoding="utf-8")
-    pinned_text.text_of.cache_clear()
+    trees.file_of("mine").write_text(MODEL, encoding="utf-8")
+    trees.text_of.cache_clear()
     with pytest.raises(ConfigError, check=naming("mine.txt")):
         Rank(named.model)
     with pytest.raises(ConfigError, check=naming("ranker.model", "other@0123456789ab", "other.txt")):
         Rank("other@0123456789ab")
-    pinned_text.text_of.cache_clear()
+    trees.text_of.cache_clear()

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragbench.base import console, files, locations, minimums, pinned_text
+from ragbench.base import console, files, locations, minimums
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
@@ -158,18 +158,18 @@ def write(group: str, name: str, target: type, comment: str, values: str) -> Pat
 
 def write_order(name: str, stage: Rank, comment: str) -> list[Path]:
     """Write the files of `ranker=<name>`, trees first. Returns their paths."""
-    of_trees = write_pinned(trees.GROUP, name, stage.trees)
-    model = f"{pinned_text.named(name, stage.trees)}   # its trees and their digest"
+    of_trees = write_trees(name, stage.trees)
+    model = f"{trees.named(name, stage.trees)}   # its trees and their digest"
     option = write(trees.GROUP, name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
     return [option, of_trees]
 
 
-def write_pinned(group: str, name: str, text: str) -> Path:
+def write_trees(name: str, text: str) -> Path:
     """Write the file of a name and its digest. ConfigError where it cannot be written."""
-    file = locations.fitted() / group / f"{pinned_text.named(name, text).replace('@', '-')}.txt"
+    file = locations.fitted() / trees.GROUP / f"{trees.named(name, text).replace('@', '-')}.txt"
     try:
         files.write_text(file, text)
     except OSError as error:
         raise ConfigError(f"cannot write {file} ({error.strerror}): make the folder writable") from None
-    pinned_text.text_of.cache_clear()
+    trees.text_of.cache_clear()
     return file

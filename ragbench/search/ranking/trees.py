@@ -5,22 +5,28 @@ Importing lightgbm would take a second or more; evaluating the trees for a query
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import pinned_text
+from ragbench.base import locations
 from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import text_digest
 
 _NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
 _MOST_LEAVES = 63  # a leaf is a bit of a number
+_DIGITS = 12
 GROUP = "ranker"
-"""The folder of conf/ with the texts of trees."""
+"""The folder of conf/ with the texts of trees: NAME.txt shipped, NAME-DIGEST.txt next to the file of a project.
+
+Writing a name again adds a file, so that a configuration always names complete text."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,40 @@ class Trees:
         return np.asarray(np.add.accumulate(self.leaves.take(first + leaf), axis=0)[-1])
 
 
+def named(name: str, text: str) -> str:
+    """What stands for the text in a configuration: its name and a digest."""
+    return f"{name}@{text_digest(text, _DIGITS)}"
+
+
+def file_of(name: str) -> Path:
+    """The file of a name: that of the project, if it exists, else the shipped one."""
+    fitted_file = locations.fitted() / GROUP / f"{name}.txt"
+    return fitted_file if fitted_file.is_file() else locations.configuration() / GROUP / f"{name}.txt"
+
+
+@lru_cache(16)
 def text_of(model: str) -> str:
-    """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
-    return pinned_text.text_of(GROUP, "ranker.model", model, "trees")
+    """The text of a model: itself, or that of the file that `NAME@DIGEST` names.
+
+    ConfigError for a file that cannot be read, and for one with other trees.
+    """
+    name, at, digest = model.partition("@")
+    if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
+        return model
+    file = file_of(f"{name}-{digest}")
+    file = file if file.exists() else file_of(name)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(
+            f"ranker.model is {model}, and {file} cannot be read: run this in the project that has it, or fit it again"
+        ) from None
+    if named(name, text) != model:
+        raise ConfigError(
+            f"ranker.model is {model}, and this version of ragbench has other trees in {file}: measure again with "
+            f"{named(name, text)}, or use the version that measured it"
+        )
+    return text
 
 
 @lru_cache(8)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench.base import pinned_text
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.extras.fit import ranker, training
@@ -74,7 +73,7 @@ def trees_of(conf: Path, name: str) -> Path:
 def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsys, workplace: Path, conf: Path) -> None:
     train_shared(workplace, conf)
     text = trees_of(conf, "mine").read_text()
-    name = pinned_text.named("mine", text)
+    name = trees.named("mine", text)
     assert name in (conf / "ranker" / "mine.yaml").read_text()
 
     words = words_of(workplace, "z")
@@ -94,7 +93,7 @@ def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsy
         == 0
     )
     trees_of(conf, "mine").unlink()
-    pinned_text.text_of.cache_clear()
+    trees.text_of.cache_clear()
     capsys.readouterr()
     assert cli.main(["verify", str(bundle)]) == 0  # the bundle has the trees themselves
     with ragbench.load(bundle) as loaded:
@@ -108,7 +107,7 @@ def test_fit_ranker_tool_also_writes_orders_without_a_site_and_a_sheet(workplace
     train_shared(workplace, conf)
     sheet = workplace / "sheet.md"
     text = trees_of(conf, "mine").read_text()
-    assert pinned_text.named("mine", text) in sheet.read_text() and str(workplace) not in sheet.read_text()
+    assert trees.named("mine", text) in sheet.read_text() and str(workplace) not in sheet.read_text()
     for letter in "abc":
         assert trees_of(conf, f"mine-without-{letter}").read_text() != text
         assert f"Here without {letter}." in (conf / "ranker" / f"mine-without-{letter}.yaml").read_text()
@@ -142,7 +141,7 @@ def test_fit_ranker_kill_while_an_order_is_written_over_another_leaves_the_first
     monkeypatch.setattr(training, "write", _killed)
     with pytest.raises(KeyboardInterrupt):
         training.write_order("mine", Rank(first.replace("shrinkage=", "shrinkage=0")), "The second.")
-    pinned_text.text_of.cache_clear()
+    trees.text_of.cache_clear()
     assert dict(composition.compose([*WORDS, "ranker=mine"]).pipeline)["ranker"].trees == first
 
 
