@@ -105,7 +105,7 @@ def value_at(node: Any, keys: Sequence[str]) -> Any:
 
 
 def with_value(node: Any, keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """The node with a value at a path of keys; what is no mapping on the way becomes one."""
+    """The node with a value at a path of keys, with mappings on the way where there are none."""
     changed, (key, *below) = dict(node or {}), keys
     changed[key] = with_value(changed.get(key), below, value) if below else value
     return changed
