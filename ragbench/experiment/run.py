@@ -67,8 +67,8 @@ def measure_quality(run: Run) -> None:
         files, frames[arm.name] = folder.arm(arm.name), evaluated.per_query
         metadata = {**_ir_metadata(arm, planned.benchmark, run.environment), "notes": evaluated.notes}
         described = {
-            "config.yaml": store.yaml_text(arm.config, sort_keys=True),
-            "pipeline.txt": f"{arm.pipeline!r}\n",
+            measurements.CONFIG: store.yaml_text(arm.config, sort_keys=True),
+            measurements.PIPELINE: f"{arm.pipeline!r}\n",
             measurements.METADATA: store.yaml_text(metadata),
         }
         files.write({**evaluated.files, **described})
