@@ -6,9 +6,7 @@ CSV of question and answer. Texts are shortened by cuts only; nothing is rewritt
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +19,7 @@ from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.options import Count, Factor, Share, Validated
 from ragbench.benchmark.benchmark import Topic
+from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.names import Names, address
 from ragbench.benchmark.redirects import Redirects
 from ragbench.boundary.json import read_json, read_json_lines, read_text
@@ -103,14 +102,14 @@ class ThreadTopics(CollectedTopics):
 
 def read(file: Path) -> list[Thread]:
     """The threads of a file. BenchmarkError, which says the known forms, for any other."""
+    if file.suffix.lower() in (".csv", ".tsv"):
+        return _of_table(file)
     try:
         text = read_text(file).removeprefix("\ufeff")
     except (OSError, BoundaryError) as error:
         raise BenchmarkError(
             f"{file} cannot be read ({files.why_unreadable(error)}): name a file of threads in UTF-8"
         ) from None
-    if file.suffix.lower() in (".csv", ".tsv"):
-        return _of_table(text, file)
     try:
         values = list(read_json_lines(text)) if file.suffix.lower() == ".jsonl" else [read_json(text)]
         entries = values[0] if len(values) == 1 and isinstance(values[0], list) else values
@@ -143,14 +142,14 @@ def _login(entry: Mapping[str, Any]) -> str:
     return str(author.get("login") or "") if isinstance(author, Mapping) else str(author)
 
 
-def _of_table(text: str, file: Path) -> list[Thread]:
-    rows = list(csv.DictReader(io.StringIO(text), delimiter="\t" if file.suffix.lower() == ".tsv" else ","))
-    if not rows or not {"question", "answer"} <= set(rows[0]):
+def _of_table(file: Path) -> list[Thread]:
+    rows = [row for _, row in read_rows(file)]
+    if not {"question", "answer"} <= {name for row in rows for name in row}:
         raise BenchmarkError(
             f"{file} must have a line of names with the columns question and answer, and rows below it"
         )
     return [
-        Thread(str(number), "", (Post("asker", row["question"] or ""), Post("answer", row["answer"] or "")))
+        Thread(str(number), "", (Post("asker", row.get("question", "")), Post("answer", row.get("answer", ""))))
         for number, row in enumerate(rows, start=1)
     ]
 

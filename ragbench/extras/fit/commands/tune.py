@@ -16,7 +16,7 @@ Nested cross-validation estimates how much of the gain is due to chance. Run the
 search, or with a larger tune.trials to extend a finished one. `ragbench list parameters tune` shows the ranges."""
 EXAMPLES = """examples:
   ragbench tune exp=all                                                200 trials, and 200 in each of 5 folds
-  ragbench tune exp=phase2 budget.p95_ms=60 tune.trials=500 tune.folds=0   the latency that the winner may add, no folds
+  ragbench tune exp=phase2 budget.p95_ms=20 tune.trials=500 tune.folds=0   the latency that the winner may add, no folds
   ragbench tune p6=on 'tune=[fuse,p6]'                                  only fusion and re-ranking parameters
   ragbench tune exp=phase1 --arm deep="rerank=on rerank.depth=50"      also start from this arm
   ragbench tune exp=all '+tune.space.dense.depth={low: 20, high: 200}' tune one more parameter

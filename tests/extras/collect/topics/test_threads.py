@@ -138,6 +138,8 @@ def test_threads_are_read_from_every_form(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text(f"question,answer\nHow do I dim it?,See {SITE}/scenes\n")
     (row,) = threads.read(tmp_path / "b.csv")
     assert row.posts[0].text == "How do I dim it?" and row.posts[0].author != row.posts[1].author
+    (tmp_path / "c.csv").write_text(f"question;answer\nHow do I dim it?;See {SITE}/scenes\n")
+    assert threads.read(tmp_path / "c.csv") == [row]
 
 
 @pytest.mark.parametrize(
