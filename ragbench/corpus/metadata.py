@@ -21,7 +21,7 @@ _DATE_READERS: tuple[Callable[[str], datetime.datetime], ...] = (
 _UNPUBLISHED = {
     "true": re.compile(
         "draft|unlisted|hidden|headless|noindex|search: exclude|search_exclude|excludesearch|exclude_from_search"
-        "|eleventyexcludefromcollections"
+        "|nosearch|eleventyexcludefromcollections"
     ),
     "false": re.compile("published|publish|searchable|search|pagefind|in_search_index|permalink|_?build: render"),
     "never": re.compile("_?build: (?:render|list)"),  # of Hugo

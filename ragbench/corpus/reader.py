@@ -48,6 +48,7 @@ _METADATA = re.compile(
 _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[str], Any]], ...] = (
     ("YAML", re.compile(r"---(?:ya?ml|json|js)?[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", _LINES), read_frontmatter),
     ("TOML", re.compile(r"(?:\+{3}|---toml)[ \t]*\n(.*?)^(?:\+{3}|---)[ \t]*(?:\n|\Z)", _LINES), tomllib.loads),
+    ("JSON", re.compile(r";;;[ \t]*\n(.*?)^;;;[ \t]*(?:\n|\Z)", _LINES), read_json),  # of GitLab
     ("JSON", re.compile(r"(?=\{\s*\")(\{.*?\})[ \t]*(?:\n|\Z)(?=\s*^[^\s,}\]]|\s*\Z)", _LINES), read_json),
     ("title block", re.compile(r"((?:%[ \t]+\S.*\n){1,3})(?=[ \t]*\n|\Z)"), _title_block),
     ("metadata", _METADATA, _pairs),
@@ -255,7 +256,8 @@ def _open_without_waiting(path: str, flags: int) -> int:
 def title_of(metadata: Metadata, markup: Markup, docno: str) -> str:
     """The title that the metadata give, else the first heading of level 1, else the name of the file."""
     first = next((heading.text for heading in markup.headings if heading.level == 1 and heading.text), "")
-    return metadata.title or first or unquote(posixpath.basename(docno), errors="replace")
+    name = unquote(posixpath.basename(docno), errors="replace")
+    return metadata.title or first or re.sub(r"(?<=\S) [0-9a-f]{32}$", "", name)  # an id of Notion
 
 
 def _why_none(root: Path, include: Sequence[str], failures: Sequence[FileWarning]) -> str:

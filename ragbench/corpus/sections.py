@@ -71,18 +71,14 @@ def build_sections(
         above.append((heading.level, heading.text, anchor))
         path = tuple(entry[1] for entry in above)
         sections.append(Section(len(sections), heading.level, path, anchor, heading.start, end))
-    for offset, name in ids:
+    for offset, name in ids if sections else ():
         number = bisect_right(sections, offset, key=lambda section: section.start) - 1
         # What is in the line of a heading is its own; the id of a block (`^id`) follows it.
-        if (
-            sections
-            and name[0] != "^"
-            and (not sections[number].level or "\n" in text[sections[number].start : offset])
-        ):
-            number += number + 1 < len(sections) and not text[offset : sections[number].end].strip()
-        if sections:
-            number = max(number, 0)
-            sections[number] = replace(sections[number], ids=(*sections[number].ids, name))
+        section = sections[number]
+        if name[0] != "^" and (not section.level or "\n" in text[section.start : offset]):
+            number += number + 1 < len(sections) and not text[offset : section.end].strip()
+        number = max(number, 0)
+        sections[number] = replace(sections[number], ids=(*sections[number].ids, name))
     return tuple(sections)
 
 

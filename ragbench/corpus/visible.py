@@ -20,7 +20,10 @@ from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
 
 from ragbench.corpus.markdown import blocks_of, blocks_of_lines, module_lines
 
-_FREQUENT = re.compile(r"<[A-Za-z/!?>%]|\{[{%#:*!./>~-]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]|\}`[\w/<]")
+_FREQUENT = re.compile(
+    r"<[A-Za-z/!?>%]|\{[{%#:*!./>~-]|\{ [#.:]|%%|&[#\w]+;|:::|data:|[)`*_\]]\{|\]: *[#<]|\}`[\w/<]"
+    r"|\{[\w-]+=[\"']|\*(?:(?<=\w\*)\**\w+\*|\w+\*+\w)"
+)
 _ICON = ":(?:material|octicons|fontawesome|simple|lucide)-"  # of Material for MkDocs
 _PROPERTY = r"(?:id|collapsed|background-color|created-at|updated-at|logseq\.[\w.-]+)::[ \t]"  # of a block of Logseq
 _OF_SLIDES = "layout|class|background|transition|clicks|hideInToc|routeAlias|src"  # not of other pages
@@ -29,19 +32,20 @@ _DRAWING = r"^#{1,2}[ \t]+(?:Excalidraw Data|Text Elements|Embedded Files|Elemen
 _SLIDE = rf"---[ \t]*\n(?=(?:(?!---)\S.*\n)*?(?:{_OF_SLIDES}):)(?:[a-z][\w-]*:(?:[ \t].*)?\n(?:[ \t]+\S.*\n)*)+"
 _RARE = re.compile(
     r"(?mi)^[ \t]*(?:--8<--|<<<|/{3}|\[\[?_?TO|[A-Za-z0-9+/]{60,}={0,2}$|[`~]{3,}[ \t]*(?:dataview|tasks|base"
-    rf"|compressed|rust|\{{)|{_PROPERTY}|{_SLIDE}|::[a-z])|:id=|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)"
+    rf"|button|compressed|rust|\{{)|{_PROPERTY}|{_SLIDE}|::[a-z])|:id=|^(?:(?:import|export)\s|%[ \t]|\+{{3}}|\(\S+\)=)"
     rf"|\[!(?:include|code|video|div)|{_ICON}|\^[\w-]+[ \t]*$|(?<![\w+/=-])[\w+/=-]{{160}}|#tab|#\+b|\(\([0-9a-f]{{8}}-"
+    r"|[~^]\w{1,9}[~^]|:LOGBOOK:|^type_: "
 )
 """A page without any of `_FREQUENT` and this is text as it stands."""
 _CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
 _DESTINATION = re.compile(r"(?<=\][(:])[ \t]*<[^<>\n]*>")
 _PLUG_IN_DATA = re.compile(
-    r"(?i)(?:dataview(?:js)?|tasks|base|compressed-json|\{(?:toctree|tableofcontents)\})(?!\S)"
+    r"(?i)(?:dataview(?:js)?|tasks|base|button|compressed-json|\{=(?!html)\w+\}|\{(?:toctree|tableofcontents)\})(?!\S)"
 )  # code fences
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _TEXT_ATTRIBUTE = re.compile(
-    "title|label|header|heading|summary|caption|description|content|alt(?:-text)?|text|tip|subtitle|subheading|tagline|placeholder|tooltip",
+    "title|label|header|heading|summary|caption|description|content|alt(?:-text)?|text|tip|subtitle|subheading|tagline|placeholder|tooltip|code",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(
@@ -55,7 +59,7 @@ _NO_TITLE = re.compile(r"\{.*?\}|[\w-]+=(?:\"[^\"]*\"|'[^']*')|:::+$")
 _CAPTION = re.compile(r"\b(?:alt|cap(?:tion)?|title):[ \t]*(.+)")
 _DIRECTIVE = re.compile(
     r"(?P<quote>[ \t>]*)(?::::+|/{3,}(?![/\w])|`{3,}|~{3,})[ \t]*"
-    r"(?:\{(?:[^{}\n]*(?P<callout>\.callout-))?(?P<braced>[\w:-]+)(?P<attributes>[^{}\n]*)\}"
+    r"(?:\{(?:[^{}\n]*(?P<callout>\.callout-))?(?P<braced>=?[\w:-]+)(?P<attributes>[^{}\n]*)\}"
     r"|(?P<kind>[\w-]+)(?=[\s\[{]|:::|$))?(?P<title>.*)(?P<options>(?(braced)(?:\n[ \t>]*:[\w-]+:.*)*))"
     r"(?(callout)(?:\s*\n#{1,6}[ \t]+(?P<heading>.+))?)",
     re.MULTILINE,
@@ -64,7 +68,7 @@ _PROSE = re.compile(  # directives of MyST that contain markdown
     r"(?i)\{(?:(?P<admonition>note|tip|hint|info|important|warning|caution|danger|attention|error|seealso|todo|details"
     r"|success|question|example|bug|failure|quote|abstract|summary|check|version-?(?:added|changed)|deprecated(?:-removed)?)"
     r"|admonition|dropdown|aside|margin|sidebar|topic|card|grid(?:-item)?(?:-card)?|tab-(?:set|item)|figure|image|table"
-    r"|list-table|glossary|exercise|solution)\}"
+    r"|list-table|glossary|exercise|solution|=html)\}"
 )
 _OPTIONS = re.compile(r"(?:[ \t]*(?::[\w-]+:|#\|).*\n)+")  # of code in notebooks
 _HIDDEN_LINE = re.compile(r"^[ \t]*#(?:[ \t].*)?$", re.MULTILINE)  # of Rust
@@ -82,7 +86,7 @@ _SHOWN_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%(?!-?\s*(?:end)?raw\b).*?%\}")
 _LAST_STRING = r"(?:[\"'][^\"'\n]*[\"']\s*,\s*)?[\"'](?P<kept>[^\"'\n]+)[\"']"  # of two, in a macro of MDN
 _REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
 _HEADING_ID = re.compile(
-    r"(?m)(?:\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}|:(?<=[ \t]:)id=\S+"
+    r"(?m)(?:\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|[\w-]+=[\"'][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/|-)\}|:(?<=[ \t]:)id=\S+"
     r"|<!-- *\{?#[^>]*-->)[ \t]*$"
 )
 _ID = re.compile(r"(?:#|^\(|:id=|(?=\^))([^\s{}()#*]+)")
@@ -150,10 +154,8 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     edits = [Edit(starts[begin], starts[end], "", "module") for begin, end in module_lines(text, tokens, mdx)]
     code = [(edit.start, edit.end) for edit in edits]
     tables = 0  # open in HTML, where no line is code
-    blocks = list(tokens)
+    blocks = [token for token in tokens if token.type in ("fence", "code_block", "html_block")]
     for token in blocks:
-        if token.type not in ("fence", "code_block", "html_block"):
-            continue
         if token.type == "html_block" or (tables > 0 and token.type == "code_block"):
             tables += token.content.count("<table") - token.content.count("</table")
         if token.map and _PROSE.match(token.info) and (opened := _DIRECTIVE.match(text, starts[token.map[0]])):
@@ -267,19 +269,19 @@ def _words_of_template(match: re.Match[str]) -> str:
 
 def _words_of_attributes(tag: str) -> list[str]:
     """The attributes of a component that a reader sees as text."""
-    words, is_field = [], tag.startswith(("<ParamField", "<ResponseField"))
+    words, is_field = [], tag.startswith(("<ParamField", "<ResponseField", "swagger"))
     for name, *quoted, braces, _ in _ATTRIBUTE.findall(tag):
         words += [text for text in quoted if text and (is_field or _TEXT_ATTRIBUTE.fullmatch(name))]
         words += [label for _, label in _LABELS.findall(braces)]
+        words += re.findall(r"[\"'`]([^\"'`]+)[\"'`]", braces) if name == "items" and "{" not in braces[1:] else []
     return words
 
 
 def _title_of_block(match: re.Match[str]) -> str:
     """The title of `:::note[Title]`, `::: tip Title` or `{.callout-tip}` with a heading; its kind where it has none."""
     kind = match["braced"] or match["kind"] or ""
-    words = _words_of_attributes(f"{match['attributes'] or ''}{match['title']}") + _CAPTION.findall(
-        match["options"] or ""
-    )
+    words = _words_of_attributes(f"{match['attributes'] or ''}{match['title']}")
+    words += _CAPTION.findall(match["options"] or "")
     title = _NO_TITLE.sub("", match["title"]).strip(" \t|").removeprefix("[").removesuffix("]").strip()
     title = match["heading"] or " ".join(words) or ("" if match["braced"] in ("figure", "image") else title)
     directive = _PROSE.match(f"{{{kind}}}")
@@ -314,7 +316,9 @@ _RULES: tuple[_Rule, ...] = (
     _rule("{", r"\{>>.*?<<\}|\{--.*?--\}|\{~~.*?~>(?P<kept>.*?)~~\}", "comment"),  # CriticMarkup
     _rule("%", r"^%[ \t].*$", "comment"),
     _rule("%>", r"<%.*?%>", "template", flags=re.DOTALL),
-    _rule("<ac:", r"</?(?:ac|ri|at):[\w-]+[^<>]*>", ""),
+    _rule("<![cdata[", r"(?<=-body>)<!\[CDATA\[(?P<kept>.*?)\]\]>", "", flags=re.DOTALL),  # of Confluence
+    _rule("<ac:", r"<ac:parameter ac:name=\"(?!title\")[^\"]*\">[^<]*</ac:parameter>", "template"),
+    _rule("<ac:", r"</?(?:ac|ri|at):[\w-]+(?:[^<>]*? ri:content-title=\"(?P<kept>[^\"]*)\")?[^<>]*>", ""),
     _rule("</s", r"<(script|style)\b[^<>]*>.*?</\1\s*>", "invisible", flags=re.DOTALL | re.IGNORECASE),
     _rule("<", r"<\?.*?\?>|<![A-Za-z\[][^>]*>", "invisible", flags=re.DOTALL),
     _rule("{{", r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|(?!\{\{)[^\"])*?)/?[>%]\}\}", "template", _words_of_template),
@@ -341,7 +345,12 @@ _RULES: tuple[_Rule, ...] = (
     _rule("---", rf"^{_SLIDE}---[ \t]*$", "template"),
     _rule("::", r"^::[a-z][\w-]*::[ \t]*$", "template"),
     _rule("toc", r"^[ \t]*(?:[*+-]|1\.)[ \t].*\n[ \t]*\{:[ \t]*toc.*\}[ \t]*$", "template"),
-    _rule("::", rf"^[ \t]*{_PROPERTY}.*$|^[ \t]*:LOGBOOK:\n(?:.*\n)*?[ \t]*:END:", "plug-in-data"),
+    _rule("::", rf"^[ \t]*{_PROPERTY}.*$", "plug-in-data"),
+    _rule(":logbook:", r"^[ \t]*:LOGBOOK:\n(?:.*\n)*?[ \t]*:END:", "plug-in-data"),
+    _rule("type_:", r"^id: [0-9a-f]{32}\n(?:\w+:.*\n)*type_: \d+\s*\Z", "plug-in-data"),  # of Joplin
+    _rule("~", r"(?<=\w)~(?P<kept>[\w+-]{1,9})~(?!~)", ""),  # H~2~O
+    _rule("^", r"(?<=\w)\^(?P<kept>[\w+-]{1,9})\^", ""),
+    _rule("*", r"\*((?<=[^\W_]\*))?(\*{0,2})(?P<kept>[^\W_]+)\*\2(?(1)(?!\*)|(?=[^\W_]))", ""),  # **B**erth
     _rule("#+", r"#\+BEGIN_QUERY(?:.*\n)*?.*#\+END_QUERY|#\+(?:BEGIN|END)_\w+.*$", "plug-in-data"),  # Logseq
     _rule("((", r"\(\([0-9a-f]{8}-[0-9a-f-]{27}\)\)", "block-id"),
     _rule(":", rf"{_ICON}[\w-]+:", ""),
@@ -353,7 +362,7 @@ _EXPRESSION = _rule("{", rf"(?<!\\){_BRACES}", "template", _string)
 _ATTRIBUTES = _rule(
     "{",
     r"\{(?::(?:[^{}\n\"]|\"[^\"]*\")*\}|(?:(?<=[)`*_\]]\{)[ \t]*[.#:=]|(?<=[)\]]\{)[ \t]*[\w-]+=)[^{}\n]*\})"
-    r"|^[ \t]*\{[ \t]*[.#][^{}\n]*\}[ \t]*$|(?<=[ \t])\{#[A-Za-z][^{}\n]*\}[ \t]*$",
+    r"|^[ \t]*\{[ \t]*(?:[.#]|[\w-]+=[\"'])[^{}\n]*\}[ \t]*$|(?<=[ \t])\{#[A-Za-z][^{}\n]*\}[ \t]*$",
     "place",
 )
 

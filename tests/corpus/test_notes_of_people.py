@@ -20,6 +20,7 @@ FORMS = {
     "multimarkdown": "Title: Tide tables\nTags: sea,\n  time\n\nHigh water.\n",
     "zola": '+++\ntitle = "Tide tables"\n[taxonomies]\ntags = ["sea", "time"]\n+++\nHigh water.\n',
     "logseq": "title:: Tide tables\ntags:: sea, time\n\nHigh water.\n",
+    "json of gitlab": ';;;\n{"title": "Tide tables", "tags": ["sea", "time"]}\n;;;\nHigh water.\n',
     "json": json.dumps({"title": "Tide tables", "tags": ["sea", "time"]}, indent=2) + "\nHigh water.\n",
 }
 
@@ -54,6 +55,11 @@ def test_notes_of_macos_contain_composed_quotes_and_have_composed_names(tmp_path
     queries.write_text('text,relevant\nwann,"f\u00e4hre.md ""Die F\u00e4hre f\u00e4hrt t\u00e4glich"""\n')
     (quote,) = load_vault(tmp_path, queries).quotes
     assert (quote.state, quote.docno) == ("kept", unicodedata.normalize("NFD", "f\u00e4hre"))
+
+
+def test_notes_of_notion_have_a_title_without_id(tmp_path: Path) -> None:
+    (tmp_path / "Tide tables 0123456789abcdef0123456789abcdef.md").write_text("High water.\n")
+    assert read_vault(tmp_path).documents[0].title == "Tide tables"
 
 
 def test_notes_of_pandoc_have_a_title_block(tmp_path: Path) -> None:
