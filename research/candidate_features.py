@@ -115,7 +115,7 @@ def table(state: QueryState, site: Site, depth: int) -> dict[str, Values]:
 
 def _absolute(state: QueryState, site: Site, depth: int) -> dict[str, Values]:
     hits = fused(state).head(depth)
-    at = Candidates.of(hits, SimpleNamespace(chunks=site.table))  # type: ignore[arg-type]
+    at = Candidates.of(hits, SimpleNamespace(chunks=site.table))
     out = _of_words(state, site, at, hits) | _of_vectors(state, site, at) | _of_cross_encoder(state, site, at)
     out |= {name: values[at.documents] for name, values in site.kinds.items()}
     return out | _of_retrievers(state, site, at)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ragbench.index.analyzers import analyzers_for
 from ragbench.index.language_detection import language
+from ragbench.index.languages import analyzers_for
 from ragbench.workbench import Experiment
 
 PRIMARY = "nDCG@10"

@@ -59,7 +59,7 @@ def labels(page: str) -> list[str]:
     return sorted({re.sub(r"<[^>]*>", "", "".join(each)).strip() for each in found})
 
 
-def _judge(chrome) -> None:  # type: ignore[no-untyped-def] # of selenium, which tests have
+def _judge(chrome) -> None:
     """Make a pool of the run unless there is one, and grade its pairs up to one with a long text."""
     from selenium.webdriver.common.by import By
 

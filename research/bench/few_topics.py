@@ -92,10 +92,11 @@ class Hall:
         if len(references[0]) >= DRAWS:
             centred = differences - differences.mean(axis=1, keepdims=True)
             (counts,) = max_t.resamples(n, k, DRAWS, seed)
-            sums = (centred**power @ counts for power in (1, 2, 3))
-            references.append(np.abs(self._z(n, *sums, floor)).max(axis=0))
+            first, second, third = (centred**power @ counts for power in (1, 2, 3))
+            references.append(np.abs(self._z(n, first, second, third, floor)).max(axis=0))
         reach = _critical(references, k, n) / np.sqrt(n - 1.0)
-        mean, root, g = self._moments(n, *(np.sum(differences**power, axis=1) for power in (1, 2, 3)), floor)
+        first, second, third = (np.sum(differences**power, axis=1) for power in (1, 2, 3))
+        mean, root, g = self._moments(n, first, second, third, floor)
         return mean - root * self._solved(reach, g, n), mean - root * self._solved(-reach, g, n)
 
     def _moments(self, n: int, first: Floats, second: Floats, third: Floats, floor: float) -> tuple[Floats, ...]:

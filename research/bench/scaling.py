@@ -120,10 +120,10 @@ def neighbours(case: Case, kind: str) -> dict[str, Any]:
         place = Path(name)
         os.link(index.artefact("dense").folder / VECTORS, place / VECTORS)
         started = time.perf_counter()
-        build_neighbours(place, DenseSpec(kind=kind))  # type: ignore[arg-type]
+        build_neighbours(place, DenseSpec(kind=kind))
         seconds = time.perf_counter() - started
         queries = _query_vectors(index, case, None, [""] * N_QUERIES)
-        dense = DenseIndex(place, DenseSpec(kind=kind))  # type: ignore[arg-type]
+        dense = DenseIndex(place, DenseSpec(kind=kind))
         return {
             "seconds": seconds,
             "bytes": sum(path.stat().st_size for path in place.iterdir() if path.name != VECTORS),

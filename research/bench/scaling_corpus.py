@@ -58,7 +58,7 @@ class GeneratedDocuments(Sequence[Document]):
     def __len__(self) -> int:
         return len(self._range)
 
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+    def __getitem__(self, place):
         if isinstance(place, slice):
             part = self._range[place]
             return GeneratedDocuments(self.total, self.parsed, part.start, part.stop)
@@ -145,7 +145,7 @@ class SyntheticEncoder:
         """Words."""
         return len(text.split())
 
-    def encode_passages(self, texts: Sequence[str], progress=None) -> NDArray[np.float32]:  # type: ignore[no-untyped-def]
+    def encode_passages(self, texts: Sequence[str], progress=None) -> NDArray[np.float32]:
         """Unit vectors, shape (n, dim)."""
         scale = (1 / np.sqrt(1 + np.arange(DIM))).astype(np.float32)
         centres = _centres(self.clusters)

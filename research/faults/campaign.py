@@ -568,8 +568,8 @@ class Campaign:
 
     def _become(self, root: Path, told: Path, at: int, error: int, always: bool) -> None:
         atexit._clear()
-        weakref.finalize._registry.clear()
-        weakref.finalize._registered_with_atexit = False
+        weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+        weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
         said = os.open(told / "said", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for standard, opened_file in ((0, nothing), (1, said), (2, said)):

@@ -155,7 +155,7 @@ class Company:
 
     def _search(self, service: SearchService, query: str) -> str:
         """The text of the first hit."""
-        answer = self._portal.call(service.search, SearchRequest(query=query, top_n=3))
+        answer = self._portal.call(service.search, SearchRequest.model_validate({"query": query, "top_n": 3}))
         return answer.hits[0].text
 
     def _open(self, over: threading.Event) -> None:
