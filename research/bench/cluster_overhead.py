@@ -42,7 +42,7 @@ def seconds_of(function: Callable[..., object], inputs: Sequence[object]) -> flo
     from distributed import Client, LocalCluster, as_completed
 
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=None, security=True) as cluster,
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0", security=True) as cluster,
         Client(cluster) as client,
     ):
         client.submit(function, inputs[0], pure=False).result()

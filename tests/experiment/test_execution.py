@@ -169,7 +169,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
     folder = str(tmp_path_factory.mktemp("dask"))
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=None, local_directory=folder) as started,
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0", local_directory=folder) as started,
         Client(started) as client,
     ):
         yield client
@@ -203,6 +203,18 @@ def test_dask_workers_take_artefacts_from_a_shared_address(
     assert sum(message.startswith("uploaded ") for message in caplog.messages) >= 3
     assert not any(message.startswith("sent ") for message in caplog.messages)
     assert all(cluster.run(_kept_artefacts).values())
+
+
+@pytest.mark.slow
+def test_dask_measure_that_only_this_process_knows_is_evaluated_here(
+    cluster, compose, benchmark_small: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = ("measure", "second")
+    monkeypatch.setitem(registry._registered, second, lambda ranked, grades: float(grades.get(ranked[1], 0) > 0))
+    words = [f"execution.address={cluster.scheduler.address}", "measures=[nDCG@10,second]"]
+    other = run(compose("dask", *words, arms=["p3=on,off"]), benchmark_small)
+    assert 0 < other.per_query.loc[other.per_query["measure"] == "second", "value"].mean() < 1
+    assert files(other) == files(run(compose("local", words[1], arms=["p3=on,off"]), benchmark_small))
 
 
 def _forget_artefacts(dask_worker) -> None:
