@@ -62,35 +62,33 @@ def _documents(table: Any, form: Form) -> Iterator[tuple[str, Document]]:
         yield location, make_document(docno, title if isinstance(title, str) else "", text, {}, form)
 
 
-def read_qrels_table(table: Any, label: str = "qrels") -> dict[str, dict[str, int]]:
+def read_qrels_table(table: Any) -> dict[str, dict[str, int]]:
     """Judgments by qid and docno, of a data frame, a list of dicts, a mapping or ranx. Raises BenchmarkError."""
     table = table.to_dict() if _of_ranx(table) else table
     if isinstance(table, Mapping):
-        rows = [(qid, *judged) for qid, grades in table.items() for judged in _graded(qid, grades, label)]
+        rows = [(qid, *judged) for qid, grades in table.items() for judged in _graded(qid, grades)]
     else:
         names = (_QIDS, (*_DOCNOS, *IDS), _GRADES)
-        rows = [tuple(_value_of(row, name, label) for name in names) for row in _rows_of(table, label)]
+        rows = [tuple(_value_of(row, name, "qrels") for name in names) for row in _rows_of(table, "qrels")]
     qrels: dict[str, dict[str, int]] = {}
     for qid, docno, grade in rows:
-        value = number(grade, f"{label}: the grade of {docno} for {qid}")
+        value = number(grade, f"qrels: the grade of {docno} for {qid}")
         if value != int(value):
-            raise BenchmarkError(f"{label}: the grade of {docno} for {qid} is {value:g}: give a whole number")
+            raise BenchmarkError(f"qrels: the grade of {docno} for {qid} is {value:g}: give a whole number")
         if qrels.setdefault(identifier(qid), {}).setdefault(identifier(docno), int(value)) != value:
-            raise BenchmarkError(f"{label}: {docno} has two grades for {qid}: keep one of them")
+            raise BenchmarkError(f"qrels: {docno} has two grades for {qid}: keep one of them")
     if not qrels:
-        raise BenchmarkError(f"{label} has no rows: give a table with qid, docno and label")
+        raise BenchmarkError("qrels has no rows: give a table with qid, docno and label")
     return qrels
 
 
-def _graded(qid: Any, grades: Any, label: str) -> Iterable[tuple[Any, Any]]:
+def _graded(qid: Any, grades: Any) -> Iterable[tuple[Any, Any]]:
     """The documents that a mapping grades, or those of a list or set, which are relevant."""
     if isinstance(grades, Mapping):
         return grades.items()
     if isinstance(grades, (list, tuple, set, frozenset)) and all(isinstance(docno, (str, int)) for docno in grades):
         return [(docno, 1) for docno in grades]
-    raise BenchmarkError(
-        f"{label}: the judgments of {qid} are {grades!r:.40}: give grades by docno, or a list of docnos"
-    )
+    raise BenchmarkError(f"qrels: the judgments of {qid} are {grades!r:.40}: give grades by docno, or a list of docnos")
 
 
 def _of_dataset(dataset: Any) -> tuple[Any, Any, Any]:

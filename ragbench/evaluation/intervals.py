@@ -98,11 +98,6 @@ def _p95_bounds(times: Floats) -> tuple[float, float]:
     return float(ordered[low * repeats - 1]), float(ordered[(high - 1) * repeats])
 
 
-def p95_of(times: Floats) -> float:
-    """Return the 95th percentile of times in milliseconds, shape (samples,)."""
-    return float(np.percentile(times, _LEVELS[1]))
-
-
 def p95_at_least(samples: Samples) -> float:
     """The lower bound of p95 alone, which any number of queries bears; of a single query its fastest time."""
     times = samples.of(tuple(dict.fromkeys(samples.qids)))

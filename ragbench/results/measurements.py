@@ -34,7 +34,6 @@ from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts, diagnosis
-from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS, Run
 from ragbench.evidence import best_arm, table
@@ -277,7 +276,7 @@ class Measurements:
             return {}
         samples = self.arm_tables(LATENCY, ("arm", "qid", "total"), others=True)
         net = samples["total"] - samples[WAITED]
-        return {str(arm): p95_of(times.dropna().to_numpy()) for arm, times in net.groupby(samples["arm"])}
+        return {str(arm): float(p95) for arm, p95 in net.groupby(samples["arm"]).quantile(0.95).items()}
 
     @property
     def peak_memory_mb(self) -> Mapping[str, float]:
