@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import console, pinned_text
+from ragbench.base import console
 from ragbench.base.console import interval, markdown
 from ragbench.base.errors import BAD_INPUT, RagbenchError
 from ragbench.base.files import write_text
@@ -112,7 +112,7 @@ Written by the command that learned it; `FILE` lists the collections below:
     {command} --sheet SHEET
 
 - {grew}
-- trees: {len(order.model):,} bytes, `{pinned_text.named(name, order.model)}`
+- trees: {len(order.model):,} bytes, `{trees.named(name, order.model)}`
 - learned from: {learned_from} (documents, topics and judgments of all collections)
 
 ## What it gains

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base import pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
@@ -111,7 +110,7 @@ def test_shared_ranker_sheet_agrees_with_its_table(learned, tmp_path: Path) -> N
     table = ltr_multi.gains(learned, draws=200)
     shared_ranker.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
     text = (tmp_path / "sheet.md").read_text()
-    assert f"`{pinned_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
+    assert f"`{trees.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
     assert all(f"| {part.collection.name} |" in text for part in learned.parts)
     assert f"{table['gain'].iloc[-1]:+.3f}" in text
     assert "python -m research.shared_ranker FILE --write mine exp=recommended" in text

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base import pinned_text
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.statistics import compare
 from ragbench.extras.fit import ranker, training
+from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 from research import ltr_multi
 
@@ -29,7 +29,7 @@ def shipped() -> Rank:
 
 def test_ranker_of_recommended_is_named_by_its_sheet(shipped) -> None:
     assert shipped.name == "questions"
-    assert pinned_text.file_of("ranker", "questions").stat().st_size < 200_000
+    assert trees.file_of("questions").stat().st_size < 200_000
     assert f"`{shipped.model}`" in SHEET.read_text()
     assert set(shipped.features) == set(ltr_multi.comparable(["dense", "documents", "lexical"]))
 
