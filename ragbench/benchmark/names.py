@@ -142,7 +142,7 @@ class Names:
             near = [anchor for anchor in anchors if anchor.rpartition("/")[2] == slug(written)]
             near = near or get_close_matches(written, anchors, n=1, cutoff=0.6) or anchors[:_SHOWN]
             meant = f": did you mean #{', #'.join(near)}?" if near else " nor any other"
-            return f"; {docno} has no section '{written}'{meant}"
+            return f"; {self._documents[docno].path} has no section '{written}'{meant}"
         parts = [part for part in _SEPARATOR.split(name) if part]
         if len(parts) > 1 and all(self.document(part) or self.section(part) for part in parts):
             return "; separate its answers by ';'"
@@ -155,7 +155,7 @@ class Names:
         near = [docno for docno in self._documents if docno.casefold().rpartition("/")[2] == sought.rpartition("/")[2]]
         if not near and len(self._documents) <= _COMPARED:
             near = get_close_matches(sought, self._documents, n=1, cutoff=0.7)
-        return f"; did you mean {' or '.join(near[:3])}?" if near else ""
+        return f"; did you mean {' or '.join(self._documents[docno].path for docno in near[:3])}?" if near else ""
 
     def _candidates(self, name: str) -> Iterator[tuple[str, str | None]]:
         text = _unbracketed(name).strip().replace("\\", "/")

@@ -30,7 +30,7 @@ from ragbench.base.console import counted, probability, with_interval
 from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable, write_text
 from ragbench.benchmark.native import FILE_NAMES
-from ragbench.benchmark.runs import read_run, renamed
+from ragbench.benchmark.runs import new_name, read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts, diagnosis
@@ -99,6 +99,10 @@ class Measurements:
     def file_names(self) -> dict[str, str]:
         """Paths by docno; empty where run files have docnos."""
         return {docno: path for path, docno in self._docnos.items()}
+
+    def named(self, target: str) -> str:
+        """A document or section as run files name it."""
+        return new_name(target, self.file_names)
 
     @cached_property
     def _docnos(self) -> dict[str, str]:
@@ -316,8 +320,9 @@ class Measurements:
 
     @property
     def fates(self) -> pd.DataFrame:
-        """The fate of every relevant section, or document, in every arm, and its stage."""
-        return self.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
+        """The fate of every relevant section, or document, in every arm, and its stage; each named by its file."""
+        frame = self.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
+        return frame.assign(section=frame["section"].map(self.named))
 
     @property
     def losses(self) -> pd.DataFrame:

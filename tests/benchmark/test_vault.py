@@ -29,7 +29,8 @@ def test_vault_names_wrong_paths_and_unread_answers(tmp_path: Path) -> None:
     path.write_text("text,relevant\none,content/docs/brewing.md\ntwo,tea/brewin\n")
     warning, unjudged = load_vault(TEA / "vault", path).warnings
     assert (
-        "2 relevant documents" in warning and "content/docs/brewing.md (line 2; did you mean tea/brewing?)" in warning
+        "2 relevant documents" in warning
+        and "content/docs/brewing.md (line 2; did you mean tea/brewing.md?)" in warning
     )
     assert "2 of 2 queries have no judgments yet" in unjudged
     path.write_text("text,answer\none,tea/brewing.md\ntwo,index\n")
@@ -60,7 +61,7 @@ def test_vault_says_that_an_answer_is_excluded(tmp_path: Path) -> None:
     warning, *_ = load_vault(notes, queries, exclude=["old.md"]).warnings
     assert "draft.md (line 2; draft.md is excluded: a draft, or not listed or searched on the site; data.dra" in warning
     assert "old (line 3; old.md is excluded: named in data.exclude)" in warning
-    assert "reads (line 4; did you mean read?)" in warning
+    assert "reads (line 4; did you mean read.md?)" in warning
 
 
 def test_vault_reads_folder_with_one_table(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_vault_reads_folder_with_one_table(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, check=naming("2 files")):
         load_vault(TEA / "vault", queries, qrels)
     left, _ = load_vault(TEA / "vault", queries, qrels / "dev.tsv").warnings
-    assert left.endswith("are excluded: gone/index.md ...; did you mean index?")
+    assert left.endswith("are excluded: gone/index.md ...; did you mean index.md?")
 
 
 def test_vault_ids_from_text_are_stable(tmp_path: Path) -> None:
