@@ -444,8 +444,9 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
     if EXPERIMENT in config:
         file = hydra_api.files(EXPERIMENT, str(chosen.get(EXPERIMENT)))
         raise ConfigError(f"{short_path(file) if file else EXPERIMENT} must begin with the line `# @package _global_`")
+    folders = hydra_api.folders()
     for group, name in chosen.items():
-        package, own = available.package_of(group), hydra_api.files(group, str(name))
+        package, own = available.package_of(group), hydra_api.files(group, str(name), folders)
         if own is not None and package != group and group in config and group not in sections():
             raise ConfigError(f"{short_path(own)} must begin with the line `# @package {package}`")
     for key, value in config.items():

@@ -48,9 +48,9 @@ def groups() -> Mapping[str, tuple[str, ...]]:
     return _groups(*places())
 
 
-def files(group: str, name: str) -> Path | None:
-    """The file of an option; None for one of a class."""
-    paths = (folder / group / f"{name}.yaml" for folder in folders())
+def files(group: str, name: str, inside: Sequence[Path] | None = None) -> Path | None:
+    """The file of an option, inside of some folders (default: `folders`); None for one of a class."""
+    paths = (folder / group / f"{name}.yaml" for folder in (inside or folders()))
     return next((path for path in paths if path.is_file()), None)
 
 

@@ -49,10 +49,8 @@ latency.warmup: 0
 latency.cold_start: false
 tracking.enabled: false
 statistics.draws: 500
-tune.trials: 2
-tune.folds: 0
-tune.starts: []
 """
+SEARCH = ("tune.trials=2", "tune.folds=0", "tune.starts=[]")
 ARMS = {
     "baseline": "exp=baseline",
     "recommended": "exp=recommended",
@@ -110,6 +108,9 @@ OTHER_ENDS = {
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project, with a run of the test queries and its copies A and B."""
     root = tmp_path_factory.mktemp("project")
+    (root / "results").mkdir()
+    for kept in ("cache", "index"):  # of all pages
+        (root / "results" / kept).symlink_to(tmp_path_factory.mktemp(kept))
     for copied in ("notes", "docs", "home/notes", "hugoDocs/content/en"):
         folder = Path(shutil.copytree(HANDBOOK, root / copied))
         (folder / "guides").mkdir()
@@ -183,7 +184,7 @@ def _write_logs(root: Path) -> None:
 
 @pytest.fixture
 def folder(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the project as the working directory; embeddings and indexes are those of the project."""
+    """A copy of the project as the working directory; all copies have the same embeddings and indexes."""
     copy = tmp_path / "project"
     shutil.copytree(project, copy, symlinks=True)
     monkeypatch.setenv("HOME", str(copy / "home"))
@@ -210,6 +211,7 @@ def stands_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[s
             "/data/results": str(folder / "results"),
             "/tmp/": f"{folder}/",
             "tune.trials=500": "tune.trials=2",
+            "exp=baseline,phase1,all": "exp=baseline,phase1",  # each worker reads the models of its arms
         }
 
 
@@ -287,6 +289,8 @@ class Shell:
         words = [known.sub(lambda hit: self.stands_for[hit[0]], word) for word in words]
         if words[:1] == ["verify"] and "--latency-tolerance" not in words:  # two queries are timed
             words = [*words, "--latency-tolerance", "50"]
+        if words[:1] == ["tune"]:  # `tune=...` takes the place of what the project file sets there
+            words = [*words, *(word for word in SEARCH if word.partition("=")[0] not in " ".join(words))]
         called = commands.call(words) if words and not words[0].startswith("-") else None
         if called and (called.name in ("serve", "studio", "track ui") or "--watch" in words):
             return self._serve(words)
