@@ -15,17 +15,7 @@ KNOWN = available.read()
 
 @pytest.mark.parametrize(
     ("typed", "made"),
-    [
-        (["rerank=on", "rerank.depth=20"], ["p6=on", "p6.depth=20"]),
-        (["rank=mine", "rank.depth=20"], ["ranker=mine", "ranker.depth=20"]),
-        (["exp=phase1", "+p6.depth=3", "++fuse.k=5"], ["+exp=phase1", "p6.depth=3", "fuse.k=5"]),
-        (["p6=on", "fuse.k=5", "rerank=off"], ["fuse.k=5", "p6=off"]),
-        (["factors=[rerank, p2,mmr]"], ["factors=[p6, p2,p11]"]),
-        (["order=[dense,fuse,dedup.limit]"], ["order=[dense,fuse,p8.limit]"]),
-        (["tune=[fuse,rerank]"], ["tune=[fuse,p6]"]),
-        (["+tune.space.rerank.depth={low: 1, high: 9}"], ["tune.space.p6.depth={low: 1, high: 9}"]),
-        (["name=rerank", "data.corpus=/a/rerank"], ["name=rerank", "data.corpus=/a/rerank"]),
-    ],
+    rows("overrides", "overrides_become_those_that_are_composed"),
 )
 def test_overrides_become_those_that_are_composed(typed: list[str], made: list[str]) -> None:
     assert canonical(typed, KNOWN) == made

@@ -256,18 +256,12 @@ def package_first(ranked, grades):
 
 @pytest.mark.slow
 def test_installed_package_adds_to_the_command_line(tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "installed"
-    source.mkdir()
-    (source / "small_package.py").write_text(PACKAGE, encoding="utf-8")
-    (source / "pyproject.toml").write_text(
-        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
-        '[project]\nname = "small-package"\nversion = "1"\n'
-        '[project.entry-points.ragbench]\nsmall = "small_package"\n'
-        '[tool.setuptools]\npy-modules = ["small_package"]\n',
-        encoding="utf-8",
-    )
-    pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([sys.executable, *pip, "--target", str(target), str(source)], check=True)
+    target = tmp_path / "installed"
+    facts = target / "small_package-1.dist-info"
+    facts.mkdir(parents=True)
+    (target / "small_package.py").write_text(PACKAGE, encoding="utf-8")
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: small-package\nVersion: 1\n", encoding="utf-8")
+    (facts / "entry_points.txt").write_text("[ragbench]\nsmall = small_package\n", encoding="utf-8")
     here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(target), str(Path(ragbench.__file__).parent.parent)])}
 
     def printed_by(*words: str) -> str:

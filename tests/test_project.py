@@ -16,6 +16,7 @@ from ragbench.commands import cli
 from ragbench.config import available, composition, project
 from ragbench.config.overrides import word, words
 from tests.naming import naming
+from tests.tables import rows
 
 FILE = """\
 data: vault
@@ -97,17 +98,9 @@ def test_run_without_project_file_compares_recommended_with_baseline(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("data: [", "cannot be read"),
-        ("data: vault\ntop: 1\ndata: vault\n", "line 3 repeats the key 'data'"),
-        ("data: &a [*a]", "line 1 repeats a value with *a"),
+        *rows("project", "project_file_slip_is_one_sentence"),
         ("data: " + "[" * 5000, "nested deeper than 32 levels at line 1"),
         ("\nbudget.p95_ms: " + "9" * 6000, "the value at line 2 cannot be read"),
-        ("data: 'x", "invalid YAML at line 1"),
-        ("- data", "must hold lines such as"),
-        ("arms: [a]", "arms must be lines such as"),
-        ('arms: {a: "\'"}', "a quote among the arms is not closed"),
-        ("dota: vault", "dota is unknown"),
-        ("data: vualt", "data cannot be 'vualt'"),
     ],
 )
 def test_project_file_slip_is_one_sentence(

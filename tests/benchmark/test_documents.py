@@ -24,17 +24,7 @@ def test_names_find_documents(names: Names, name: str, docno: str | None) -> Non
 
 @pytest.mark.parametrize(
     ("name", "section"),
-    [
-        ("a/Note One#top/part-12", "a/Note%20One#top/part-12"),
-        ("[[Note One#Part 1.2]]", "a/Note%20One#top/part-12"),
-        ("Note One#Part%201.2", "a/Note%20One#top/part-12"),
-        ("Note One#Same", None),
-        ("Note One#top/same", "a/Note%20One#top/same"),
-        ("C##Other", "lang/C##other"),
-        ("C#", None),
-        ("nowhere#Top", None),
-        ("release.1", None),
-    ],
+    rows("benchmark_documents", "names_find_sections"),
 )
 def test_names_find_sections(names: Names, name: str, section: str | None) -> None:
     assert names.section(name) == section

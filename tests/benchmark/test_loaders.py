@@ -112,13 +112,10 @@ def beir(folder: Path, **files: str | bytes) -> dict[str, Any]:
 
 
 BROKEN: list[tuple[dict[str, str | bytes], str]] = [
-    ({"corpus": '{"_id": "d1", "text": "x"}\n{"title": "no id", "text": "x"}\n'}, "corpus.jsonl:2 has no document id"),
     ({"corpus": '{"_id": "d1", "text": "x"}\n\n{"_id": "", "text": "x"}\n'}, "corpus.jsonl:3 has no document id"),
     ({"corpus": '{"_id": "d1"}\n'}, "corpus.jsonl:1: document d1 has no text"),
     ({"corpus": '{"_id": "d1", "text": ["x"]}\n'}, "corpus.jsonl:1: document d1 has no text"),
     ({"corpus": '{"_id": "d1", "text": "x", "title": 7}\n'}, "corpus.jsonl:1: the title of document d1"),
-    ({"corpus": '{"_id": "a", "text": "x"}\n{"_id": "a", "text": "y"}\n'}, "corpus.jsonl:2 repeats document id 'a'"),
-    ({"corpus": b'{"_id": "a", "text": "x"}\n{"_id": "b", "text": "caf\xe9"}\n'}, "corpus.jsonl:2 is not UTF-8"),
     ({"corpus": '{"_id": "a", "text": "x"}\n'.encode("utf-16")}, "corpus.jsonl:1 is not UTF-8 .*UTF-16"),
     ({"corpus": '{"_id": "a", "text": "x"}\n{"_id": '}, "corpus.jsonl:2 is not JSON"),
     ({"corpus": "[" * 100_000}, "corpus.jsonl:1 is not JSON"),
@@ -126,15 +123,12 @@ BROKEN: list[tuple[dict[str, str | bytes], str]] = [
     ({"corpus": "[1]\n"}, r"corpus.jsonl:1 must be a JSON object, got \[1\]"),
     ({"corpus": "null\n"}, "corpus.jsonl:1 must be a JSON object, got null"),
     ({"corpus": '{"_id": "a", "text": "x", "metadata": {"n": NaN}}\n'}, "corpus.jsonl:1: its metadata holds NaN"),
-    ({"corpus": '{"_id": "a", "text": "' + "x" * 10_000_001 + '"}'}, "corpus.jsonl:1 is longer than 10 MB"),
     ({"corpus": ""}, "corpus.jsonl holds no documents"),
     (
         {"queries": '{"_id": "q1", "text": "first"}\n{"_id": "q2", "text": "  "}\n'},
         "queries.jsonl:2: query q2 is empty",
     ),
     ({"queries": '{"_id": "q1"}\n'}, "queries.jsonl:1: query q1 is empty"),
-    ({"queries": '{"text": "first"}\n'}, "queries.jsonl:1 has no query id"),
-    ({"queries": '{"_id": "q", "text": "a"}\n{"_id": "q", "text": "b"}\n'}, "queries.jsonl:2 repeats query id 'q'"),
     ({"queries": "\n"}, "queries.jsonl holds no queries"),
     ({"test": "query-id\tcorpus-id\tscore\nq1\td1\tgood\n"}, "test.tsv:2: grade 'good' is not a whole number"),
     ({"test": "q1\td1\t1\nq1\td2\t0.5\n"}, "test.tsv:2: grade '0.5' is not a whole number"),
@@ -142,8 +136,6 @@ BROKEN: list[tuple[dict[str, str | bytes], str]] = [
     ({"test": "q1\td1\t1\nq1\td1\t2\n"}, "test.tsv:2 judges d1 for q1 again with another grade"),
     ({"test": "q1\td1\t1\nq1\td1\n"}, "test.tsv:2 must have 3 fields like the first line, got 2"),
     ({"test": "q1 d1\n"}, "test.tsv:1 must have three fields"),
-    ({"test": "q1\t\t1\n"}, "test.tsv:1 lacks the id"),
-    ({"test": "q1\td1\t1\nx1\td1\t1\n"}, "test.tsv:2 judges topic 'x1', which is not among the topics"),
     ({"test": "q1\tgone\t1\n"}, "no topic has both a text and a judgment"),
 ]
 

@@ -36,17 +36,7 @@ def test_markdown_html_block_ends_at_a_blank_line() -> None:
 
 @pytest.mark.parametrize(
     ("markdown", "text"),
-    [
-        ("`getUser()` and **bold** _it_", "getUser() and bold it"),
-        ("[Label](a.md) and [[gate/keys|keys]] and [[tokens]]", "Label and keys and tokens"),
-        ("![icon](x.png) Logo", "icon Logo"),
-        (r"A \* B &amp; C", "A * B & C"),
-        ("Tagged #oncall", "Tagged #oncall"),
-        ("snake_case_name", "snake_case_name"),
-        ("Settings {#settings-id .wide}", "Settings"),
-        ("Template {{ .Title }}", "Template {{ .Title }}"),
-        ("", ""),
-    ],
+    rows("corpus_markdown", "markdown_heading_text_is_what_a_reader_sees"),
 )
 def test_markdown_heading_text_is_what_a_reader_sees(markdown: str, text: str) -> None:
     assert headings(f"## {markdown}\n") == [(2, text)]

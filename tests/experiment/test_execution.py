@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,20 +60,25 @@ class Trouble(Stage):
         return "trouble"
 '''
 
-ARMS = ["p3=on,off", "p12=on,off", "fuse.k=20,60"]
+ARMS = ["p3=on,off", "p12=on,off"]
+
+
+def composed(folder: Path, workplace: Path, kind: str, *overrides: str, arms: Sequence[str] = ARMS) -> list[Settings]:
+    """Settings of arms whose results go to a folder and whose index and caches are shared."""
+    around = [f"paths.results={folder / kind}", f"paths.index={workplace / 'index'}"]
+    around += [f"paths.cache={workplace / 'cache'}", "split=all", "latency.enabled=false", f"execution.kind={kind}"]
+    return composition.sweep([*arms, *around, *overrides])
 
 
 @pytest.fixture
 def compose(tmp_path: Path, workplace: Path) -> Callable[..., list[Settings]]:
-    """Settings of arms whose results go to a folder of the test and whose index and caches are shared."""
+    return partial(composed, tmp_path, workplace)
 
-    def made(kind: str, *overrides: str, arms: Sequence[str] = ARMS) -> list[Settings]:
-        around = [f"paths.results={tmp_path / kind}", f"paths.index={workplace / 'index'}"]
-        around += [f"paths.cache={workplace / 'cache'}", "split=all", "latency.enabled=false"]
-        around += [f"execution.kind={kind}"]
-        return composition.sweep([*arms, *around, *overrides])
 
-    return made
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory, workplace: Path, benchmark_small: Benchmark) -> Measurements:
+    """What one process measures."""
+    return run(composed(tmp_path_factory.mktemp("one"), workplace, "local"), benchmark_small)
 
 
 @pytest.fixture
@@ -128,9 +134,11 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     sys.modules.pop("one_by_one", None)
 
 
-def test_execution_registered_execution_writes_the_same_bytes(registered, compose, benchmark_small: Benchmark) -> None:
-    local, other = (run(compose(kind), benchmark_small) for kind in ("local", "one_by_one"))
-    assert len(list(local.folder.glob("arms/*/run.trec"))) == 8
+def test_execution_registered_execution_writes_the_same_bytes(
+    registered, compose, local, benchmark_small: Benchmark
+) -> None:
+    other = run(compose("one_by_one"), benchmark_small)
+    assert len(list(local.folder.glob("arms/*/run.trec"))) == 4
     assert files(other) == files(local)
     assert other.arms == local.arms
 
@@ -177,13 +185,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.mark.slow
 def test_dask_workers_with_own_caches_write_the_bytes_of_local(
-    cluster, compose, benchmark_small: Benchmark, tmp_path: Path, caplog
+    cluster, compose, local, benchmark_small: Benchmark, tmp_path: Path, caplog
 ) -> None:
     caplog.set_level(logging.INFO, "ragbench")
     fresh = [f"paths.index={tmp_path / 'index'}", f"paths.cache={tmp_path / 'cache'}", "cache.shipped=false"]
     address = f"execution.address={cluster.scheduler.address}"
     other = run(compose("dask", *fresh, address), benchmark_small)
-    assert files(other) == files(run(compose("local"), benchmark_small))
+    assert files(other) == files(local)
     assert any("computing with 2 Dask workers" in message for message in caplog.messages)
     assert any(message.startswith("sent ") for message in caplog.messages)
     assert not any("computed here" in message for message in caplog.messages)
@@ -192,14 +200,14 @@ def test_dask_workers_with_own_caches_write_the_bytes_of_local(
 
 @pytest.mark.slow
 def test_dask_workers_take_artefacts_from_a_shared_address(
-    cluster, compose, benchmark_small: Benchmark, tmp_path: Path, caplog
+    cluster, compose, local, benchmark_small: Benchmark, tmp_path: Path, caplog
 ) -> None:
     caplog.set_level(logging.INFO, "ragbench")
     cluster.run(_forget_artefacts)
     (tmp_path / "shared").mkdir()
     url = f"artefacts.url={(tmp_path / 'shared').as_uri()}"
     other = run(compose("dask", url), benchmark_small)
-    assert files(other) == files(run(compose("local"), benchmark_small))
+    assert files(other) == files(local)
     assert sum(message.startswith("uploaded ") for message in caplog.messages) >= 3
     assert not any(message.startswith("sent ") for message in caplog.messages)
     assert all(cluster.run(_kept_artefacts).values())
@@ -240,7 +248,7 @@ def test_dask_arm_of_a_killed_worker_is_computed_by_another(
 
 @pytest.mark.slow
 def test_dask_worker_with_a_full_disk_is_named_and_leaves_its_arms_to_others(
-    cluster, compose, benchmark_small: Benchmark, caplog
+    cluster, compose, local, benchmark_small: Benchmark, caplog
 ) -> None:
     address = f"execution.address={cluster.scheduler.address}"
     cluster.run(_forget_artefacts)
@@ -250,7 +258,7 @@ def test_dask_worker_with_a_full_disk_is_named_and_leaves_its_arms_to_others(
         other = run(compose("dask", address), benchmark_small)
     finally:
         cluster.run(_limit_files, resource.RLIM_INFINITY, workers=[full])
-    assert files(other) == files(run(compose("local"), benchmark_small))
+    assert files(other) == files(local)
     # Dask may offer the arms to the idle worker a second time: then they are computed here.
     named = [message for message in caplog.messages if message.startswith(f"worker {full} cannot use its files (")]
     assert named and all("too large): other workers compute" in message for message in named)
@@ -307,7 +315,7 @@ def test_cluster_that_does_not_close_in_time_ends_no_run(caplog) -> None:
 
 @pytest.mark.slow
 def test_dask_run_goes_on_without_a_killed_scheduler(
-    compose, benchmark_small: Benchmark, tmp_path: Path, caplog
+    compose, local, benchmark_small: Benchmark, tmp_path: Path, caplog
 ) -> None:
     caplog.set_level(logging.INFO, "ragbench")
     file, started = tmp_path / "scheduler.json", list[subprocess.Popen[bytes]]()
@@ -336,7 +344,7 @@ def test_dask_run_goes_on_without_a_killed_scheduler(
             process.wait()
     assert started[0].returncode == -signal.SIGKILL
     assert any("the cluster lost" in message and "computed here" in message for message in caplog.messages)
-    assert files(lost) == files(run(compose("local"), benchmark_small))
+    assert files(lost) == files(local)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from ragbench.base.errors import ModelError
 from ragbench.models import folder as module
 from ragbench.models.folder import ModelFolder, find_model
 from tests.naming import naming
+from tests.tables import rows
 
 
 def make(root: Path, *names: str) -> Path:
@@ -21,17 +22,7 @@ def make(root: Path, *names: str) -> Path:
 
 @pytest.mark.parametrize(
     ("names", "backend"),
-    [
-        (["model.onnx", "tokenizer.json"], "onnx"),
-        (["model.onnx", "tokenizer.json", "model.safetensors", "config.json"], "onnx"),
-        (["onnx/model.onnx", "tokenizer.json", "config.json"], "onnx"),
-        (["onnx/model.onnx", "tokenizer.json", "config.json", "model.safetensors"], "torch"),
-        (["config.json", "pytorch_model.bin"], "torch"),
-        (["modules.json", "0_StaticEmbedding/model.safetensors"], "torch"),
-        (["model.onnx"], None),
-        (["model.safetensors"], None),
-        (["readme.md"], None),
-    ],
+    rows("models_folder", "model_folder_chooses_its_back_end"),
 )
 def test_model_folder_chooses_its_back_end(tmp_path: Path, names: list[str], backend: str | None) -> None:
     model = find_model(make(tmp_path, *names))

@@ -15,6 +15,7 @@ from ragbench.config import composition
 from ragbench.extras.fit import ranx_fusion
 from ragbench.search.stages.fuse import Fuse
 from tests.naming import naming
+from tests.tables import rows
 
 INDEX: Any = None  # methods of ranx read none
 PARAMS = {"gmnz": {"gamma": 1.5}, "rbc": {"phi": 0.8}}
@@ -108,17 +109,7 @@ def test_ranx_fusion_is_composed_and_described() -> None:
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
-    [
-        (["fuse.method=ranx:bordafus"], "fuse.method cannot be ranx:bordafus; did you mean ranx:bordafuse?"),
-        (["fuse.method=borda"], "fuse.method must be one of rrf, convex, dbsf or ranx:NAME, such as ranx:mnz"),
-        (["fuse.method=ranx:condorcet"], "hashes"),
-        (["fuse.method=ranx:mapfuse"], "trained on relevance judgments"),
-        (["fuse.method=ranx:mnz", "fuse.norm=z"], "fuse.norm must be one of min_max, min_max_inverted"),
-        (["fuse.method=ranx:rbc"], "fuse.params must set phi"),
-        (["fuse.method=ranx:rbc", "fuse.params.gamma=1"], "it has phi"),
-        (["fuse.method=convex", "fuse.norm=zmuv"], "fuse.norm must be one of min_max, theoretical"),
-        (["fuse.method=rrf", "fuse.params.phi=1"], "fuse.params must be empty"),
-    ],
+    rows("fit_ranx_fusion", "ranx_fusion_refuses_wrong_options"),
 )
 def test_ranx_fusion_refuses_wrong_options(overrides: list[str], message: str) -> None:
     with pytest.raises(ConfigError, check=naming(message)):

@@ -8,6 +8,7 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.extras.systems.librarian_export import render, replayed
+from tests.tables import rows
 
 # Every key of "Updated config.json".
 KEYS = {
@@ -89,17 +90,7 @@ def test_librarian_export_share_of_the_vectors(rendered) -> None:
 
 @pytest.mark.parametrize(
     ("overrides", "sentence_start"),
-    [
-        (["p6=on"], "p6 (re-rank 10): Librarian has no such step"),
-        (["p6=on"], "fuse: Librarian calculates with the scores, where reciprocal ranks were measured"),
-        (["p6=on"], "context is off"),
-        (["p6=on"], "index.chunker = HeaderChunker"),
-        (["+exp=librarian_rerank", "keywords.cap=3", "dense.depth=90"], "keywords.cap = 3: Librarian always has 5"),
-        (["+exp=librarian_rerank", "keywords.cap=3", "dense.depth=90"], "dense.depth = 90: Librarian always has 150"),
-        (["+exp=librarian_hybrid", "keywords=on"], "lexical is on"),
-        (["+exp=librarian_keyword", "keywords=on"], "keywords: Librarian re-ranks candidates of the semantic search"),
-        (["graph=on", "fuse.weights.graph=0.5"], "fuse.weights.graph = 0.5: Librarian has no such source"),
-    ],
+    rows("systems_librarian", "librarian_export_lists_missing_settings"),
 )
 def test_librarian_export_lists_missing_settings(rendered, overrides: list[str], sentence_start: str) -> None:
     _, missing = rendered(*overrides)

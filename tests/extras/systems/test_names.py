@@ -8,6 +8,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.extras.systems.parts.names import TitleIndex, mentions, tags_in
 from ragbench.index.chunking import HeaderChunker
 from ragbench.index.chunks import ChunkTable, build_chunks
+from tests.tables import rows
 
 
 @pytest.mark.parametrize(
@@ -59,17 +60,7 @@ def names(tmp_path: Path) -> tuple[TitleIndex, list[str]]:
 
 @pytest.mark.parametrize(
     ("name", "called"),
-    [
-        ("alpha", ["alpha"]),
-        ("ALPHA.md", ["alpha"]),
-        ("the alpha", ["alpha"]),
-        ("beta", ["b/beta", "c/beta"]),
-        ("b/beta", ["b/beta"]),
-        ("Second  One", ["b/beta"]),
-        ("my note", ["c/My%20Note"]),
-        ("nothing", []),
-        ("eta", []),
-    ],
+    rows("systems_names", "note_names_called"),
 )
 def test_note_names_called(names, name: str, called: list[str]) -> None:
     note_names, docnos = names

@@ -19,6 +19,7 @@ import pytest
 
 from ragbench.commands import cli
 from tests.sealing import reseal
+from tests.tables import rows
 from tests.waiting import until
 
 
@@ -91,17 +92,7 @@ def test_log_has_one_session_per_connection_and_becomes_topics(small_bundle: Pat
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [
-        (["/nowhere/at/all"], "/nowhere/at/all is not a bundle"),
-        (["x", "--port", "70000"], "--port must be between 0 and 65535"),
-        (["x", "--host", "no.such.host.invalid"], "--host no.such.host.invalid is not an address"),
-        (["x", "--max-top", "0"], "--max-top must be at least 1, got 0"),
-        (["x", "--max-body", "-1"], "--max-body must be at least 1"),
-        (["x", "--time-limit", "nan"], "--time-limit must be finite and above 0"),
-        (["x", "--threads", "0"], "--threads must be at least 1"),
-        (["x", "--host", "0.0.0.0"], "--host 0.0.0.0 lets other machines search: add --token-file"),
-        (["x", "--token-file", "/nowhere"], "--token-file /nowhere cannot be read"),
-    ],
+    rows("ship_commands_serve", "bad_option_is_one_sentence"),
 )
 def test_bad_option_is_one_sentence(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     port = [] if "--port" in arguments else ["--port", "0"]
