@@ -57,8 +57,8 @@ ARMS = {
     "phase1": "exp=phase1",
     "phase3": "exp=phase3",
     "hybrid": "exp=plain_hybrid",
-    "rerank": "exp=baseline rerank=on",
-    "all": "exp=all",
+    "rerank": "exp=baseline rerank=on rerank.depth=5",
+    "all": "exp=all p6.depth=5",
     "lexical_only": "exp=lexical_only",
     "dense_only": "exp=dense_only",
 }
