@@ -38,7 +38,7 @@ _RARE = re.compile(
 )
 """A page without any of `_FREQUENT` and this is text as it stands."""
 _CODE_SPAN = re.compile(r"(`(?<![`\\].)`*)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
-_DESTINATION = re.compile(r"(?<=\][(:])[ \t]*<[^<>\n]*>")
+_DESTINATION = re.compile(r"\][(:][ \t]*(<[^<>\n]*>)")
 _PLUG_IN_DATA = re.compile(
     r"(?i)(?:dataview(?:js)?|tasks|base|button|compressed-json|\{=(?!html)\w+\}|\{(?:toctree|tableofcontents)\})(?!\S)"
 )  # code fences
@@ -218,9 +218,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
         if spans:
             masked = _masked(masked, spans)
             lower = masked.lower()
-    if "](" in masked or "]:" in masked:
-        masked = _masked(masked, (match.span() for match in _DESTINATION.finditer(masked)))
-    return edits, masked
+    return edits, _masked(masked, (match.span(1) for match in _DESTINATION.finditer(masked)))
 
 
 def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
