@@ -164,9 +164,8 @@ def folder_of(target: Target, run_id: str) -> str:
 
 def _mlflow() -> Any:
     import mlflow
-    from mlflow.environment_variables import MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR
 
-    MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR.set(False)  # one bar for each file, beside ours
+    os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"  # one bar for each file, beside ours
     # A new store logs every table and migration, and a failing one the traceback of the error that it raises.
     for name in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
