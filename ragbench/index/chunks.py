@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ragbench.base.types import Document
     from ragbench.index.index import Index
 
-VERSION = 7
+VERSION = 8
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 
 
