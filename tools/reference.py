@@ -121,10 +121,10 @@ def python_api() -> str:
     for name, each in public.items():
         parts += [f"## {name}", _signature(name, each), _first(each)]
         if inspect.isclass(each):
-            bases = [base for base in reversed(each.__mro__) if dataclasses.is_dataclass(base)] or [each]
+            bases: list[type] = [base for base in reversed(each.__mro__) if dataclasses.is_dataclass(base)] or [each]
             members = {key: value for base in bases for key, value in vars(base).items() if not key.startswith("_")}
-            names = {key: getattr(getattr(value, "fget", value), "__name__", key) for key, value in members.items()}
-            members = {key: value for key, value in members.items() if names[key] == key}  # without earlier names
+            own = {key: getattr(getattr(value, "fget", value), "__name__", key) for key, value in members.items()}
+            members = {key: value for key, value in members.items() if own[key] == key}  # without earlier names
             values = [(key, value) for key, value in members.items() if isinstance(value, property | cached_property)]
             parts += [_list((key, _first(value)) for key, value in values)] if values else []
             for key, value in members.items():
