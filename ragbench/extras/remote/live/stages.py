@@ -94,7 +94,7 @@ def _without_secrets(headers: Mapping[str, str]) -> bool:
 
 @option(
     "live=ragbench",
-    "A bundle served by `ragbench serve`.",
+    "A bundle served by `ragbench serve`, such as live.url=http://127.0.0.1:8080/search.",
     url="http://127.0.0.1:8765/search",
     method="POST",
     body={"query": "{query}", "top_n": "{depth}", "filters": "{filter}"},
@@ -132,9 +132,10 @@ def _without_secrets(headers: Mapping[str, str]) -> bool:
 )
 @dataclass(frozen=True, kw_only=True)
 class LiveHttp(Live):
-    """A search over HTTP. In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced.
+    """A search over HTTP.
 
-    So are `{filter}` and `{filter.NAME}` by the filter of the query.
+    In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced, and `{filter}` and
+    `{filter.NAME}` by the filter of the query.
     `token_variable` names the environment variable with a token, which is sent as bearer token.
     """
 
