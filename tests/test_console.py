@@ -122,3 +122,9 @@ def test_print_json_takes_frames_and_dataclasses(capsys) -> None:
         "hit": {"docno": "a", "score": 2.5},
         "folder": "x/y",
     }
+
+
+def test_effect_of_too_few_queries_has_no_interval() -> None:
+    nan = float("nan")
+    assert console.with_interval(0.055, 0.036, 0.074) == "+0.055 [+0.036, +0.074]"
+    assert console.with_interval(0.0, nan, nan) == "+0.000"

@@ -513,8 +513,8 @@ def interval(low: float, high: float, digits: int = 3) -> str:
 
 
 def with_interval(effect: float, low: float, high: float, digits: int = 3) -> str:
-    """`+0.055 [+0.036, +0.074]`."""
-    return f"{effect:+.{digits}f} {interval(low, high, digits)}"
+    """`+0.055 [+0.036, +0.074]`; the effect alone where there are too few queries for an interval (NaN)."""
+    return f"{effect:+.{digits}f} {interval(low, high, digits)}" if not math.isnan(low) else f"{effect:+.{digits}f}"
 
 
 def counted(number: int, noun: str) -> str:
