@@ -76,6 +76,12 @@ class Followed:
         return not self.doubtful and self.targets not in ((self.target,), ())
 
     @property
+    def places(self) -> list[tuple[str, str]]:
+        """The document of each target, and `#anchor` for a section, else an empty text."""
+        docnos = [docno_of_section(target) if self.is_section else target for target in self.targets]
+        return [(docno, target.removeprefix(docno)) for docno, target in zip(docnos, self.targets, strict=True)]
+
+    @property
     def health(self) -> str:
         """The field of `LabelHealth` that counts it."""
         if not self.targets:

@@ -161,8 +161,9 @@ def follow_names(
     targets, earlier = _earlier(known, lost, history, files, state)
     if lost:
         earlier = replace(earlier, redirects=read_redirects(corpus, history.top if history else corpus.parent))
-    follower, before = LabelFollower(earlier, documents), Names(earlier.documents.values())
-    targets |= {name: section for name in lost if (section := before.section(targets.get(name, name)))}
+        before = Names(earlier.documents.values())
+        targets |= {name: section for name in lost if (section := before.section(targets.get(name, name)))}
+    follower = LabelFollower(earlier, documents)
     return {name: follower.follow(targets.get(name, name)) for name in written}
 
 

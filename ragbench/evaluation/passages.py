@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
@@ -72,10 +71,7 @@ class Passages:
     count_tokens: Callable[[str], int]
     quotes: Mapping[str, Sequence[Quote]]
     _judged: dict[str, _Judged | None] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def _lengths(self) -> dict[int, int]:
-        return {}
+    _lengths: dict[int, int] = field(default_factory=dict, repr=False)
 
     def tokens(self, chunks: Iterable[int]) -> int:
         """The tokens of some chunks together."""

@@ -65,7 +65,7 @@ class ArmEvaluator:
 
     @classmethod
     def of(cls, plan: Plan, facts: pd.DataFrame) -> ArmEvaluator:
-        """The evaluation of a plan's arms."""
+        """The evaluator of a plan's arms."""
         asked = {
             name: _Asked(arm.settings.context_tokens, tuple(arm.settings.measures), arm.settings.primary)
             for name, arm in plan.arms.items()

@@ -289,7 +289,7 @@ class Shell:
         words = [known.sub(lambda hit: self.stands_for[hit[0]], word) for word in words]
         if words[:1] == ["verify"] and "--latency-tolerance" not in words:  # two queries are timed
             words = [*words, "--latency-tolerance", "50"]
-        if words[:1] == ["tune"]:  # `tune=...` takes the place of what the project file sets there
+        if words[:1] == ["tune"]:  # `tune=...` replaces what the project file sets there
             words = [*words, *(word for word in SEARCH if word.partition("=")[0] not in " ".join(words))]
         called = commands.call(words) if words and not words[0].startswith("-") else None
         if called and (called.name in ("serve", "studio", "track ui") or "--watch" in words):

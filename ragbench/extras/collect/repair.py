@@ -18,7 +18,6 @@ from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.types import Document
 from ragbench.benchmark import quotes, vault
-from ragbench.benchmark.benchmark import docno_of_section
 from ragbench.benchmark.follow import Followed
 from ragbench.benchmark.lines import cases_in, is_comment, name_of_field, raw_lines, read_table, write_atomically
 from ragbench.benchmark.names import site_anchors
@@ -56,10 +55,8 @@ class Repair:
         page, _, old_anchor = written.partition("#")
         with_ending = re.search(r"\.\w{2,8}$", page)
         names = []
-        for target in one.targets:
-            docno = docno_of_section(target) if one.is_section else target
-            document, anchor = self.documents[docno], target.removeprefix(docno)
-            short = anchor.rpartition("/")[2]
+        for docno, anchor in one.places:
+            document, short = self.documents[docno], anchor.rpartition("/")[2]
             if "/" in anchor and "/" not in old_anchor and site_anchors(document.sections).get(short) == anchor[1:]:
                 anchor = f"#{short}"
             names.append((document.path if with_ending else docno) + anchor)

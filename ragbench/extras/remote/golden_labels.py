@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base.errors import CorpusError
-from ragbench.benchmark.benchmark import docno_of_section
 from ragbench.benchmark.followed_labels import follow_names
 from ragbench.benchmark.git_history import History
 from ragbench.corpus.reader import read_vault
@@ -44,10 +43,7 @@ def new_names(pages: Collection[str], golden: Path) -> dict[str, NewName]:
     files = {document.docno: document.path for document in documents}
     found = {}
     for page, one in follow_names(pages, documents, folder, [golden]).items():
-        docnos = [docno_of_section(target) if one.is_section else target for target in one.targets]
-        now = tuple(
-            files[docno] + target.removeprefix(docno) for docno, target in zip(docnos, one.targets, strict=True)
-        )
+        now = tuple(files[docno] + anchor for docno, anchor in one.places)
         if now and (one.doubtful or not any(is_same(page, file) for file in now)):
             reason = one.reason if one.is_moved or one.doubtful else "its frontmatter or title has this name"
             found[page] = NewName(page, now, reason, one.doubtful)
