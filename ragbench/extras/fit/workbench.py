@@ -82,8 +82,7 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     tuned = search.tune(base, rules, train, held_out_topics=held_out)
     confirmation = None
     if held_out and not tuned.unchanged:
-        plain = compose([f"exp={search.PLAIN}", *composition.measurement_overrides(base.overrides)])
-        confirmation = search.confirm(tuned, whole, plain=plain)
+        confirmation = search.confirm(tuned, whole)
     tuning = Tuning(tuned, confirmation)
     report.write(tuning)
     if confirmation is not None:

@@ -44,10 +44,10 @@ def test_tuning_reports_winner_folds_and_test(tuning: Tuning) -> None:
     assert list(tuning.folds["fold"]) == [1, 2]
     assert set(tuning.trials["search"]) == {"all", "fold 1", "fold 2"}
     assert any("optimism" in sentence for sentence in tuning.sentences)
-    assert tuning.results.arms == ["preset", "tuned", "plain_hybrid"]
-    assert tuning.summary()["test"]["keep"] in ("preset", "plain_hybrid")  # four topics show nothing
+    assert tuning.results.arms == ["preset", "tuned"]
+    assert not tuning.confirmation.is_adopted  # four topics show nothing
     assert tuning.summary()["test"]["document"]["n"] == 4
-    assert (tuning.folder / "report.md").is_file() and (tuning.results.folder / "report.html").is_file()
+    assert (tuning.folder / "report.json").is_file() and (tuning.results.folder / "report.html").is_file()
 
 
 def test_tuning_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: Tuning, tmp_path: Path) -> None:

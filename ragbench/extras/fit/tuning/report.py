@@ -4,7 +4,6 @@ trials.csv      every trial of every search: objective, values
 folds.csv       the choice of every fold, and its value inside and outside the fold
 parameters.csv  preset, winner, choices of the folds
 overrides.txt   the winner as overrides
-report.md
 report.json     all of it, sealed, with digests of the other files
 """
 
@@ -21,7 +20,7 @@ from ragbench.base import console, files
 from ragbench.base.errors import ResultsError
 from ragbench.boundary.checksummed_json import write_checksummed
 from ragbench.evaluation import measures
-from ragbench.extras.fit.tuning.search import PRESET, Confirmation, Tuned, judge_by_folds
+from ragbench.extras.fit.tuning.search import Confirmation, Tuned, judge_by_folds
 from ragbench.extras.fit.tuning.space import overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
 from ragbench.extras.fit.tuning.tracking import RECORD
@@ -66,9 +65,6 @@ class Tuning:
             lines.append(f"too few topics for test topics, judged by the folds: {verdict.outcome}. {verdict.reason}")
         if self.confirmation is not None:
             lines.append(f"on the test topics: {self.confirmation.verdict.outcome}. {self.confirmation.verdict.reason}")
-            if self.confirmation.plain is not None:
-                verdict = self.confirmation.plain.verdict
-                lines.append(f"against a plain hybrid: {verdict.outcome}. {verdict.reason}")
         return lines
 
     @property
@@ -93,13 +89,8 @@ class Tuning:
             return [*warned, "no topics are held out: a run of the winner on these topics shows too good a value"]
         if self.confirmation is None:
             return [*warned, "nothing is better than the configured values; the test topics were not used"]
-        if self.confirmation.unbeaten == PRESET:
+        if not self.confirmation.is_adopted:
             warned.append(f"the verdict on the test topics is '{self.confirmation.verdict.outcome}': keep the preset")
-        elif self.confirmation.unbeaten:
-            warned.append(
-                "the winner is not shown to beat a plain hybrid (exp=plain_hybrid) on the test topics: "
-                "keep what you have, or take the plain hybrid"
-            )
         results = self.confirmation.results
         if results.exploratory:
             warned.append(f"the test on the winner is {results.exploratory}")
@@ -195,8 +186,6 @@ class Tuning:
                 "verdict": confirmation.verdict.outcome,
                 "reason": confirmation.verdict.reason,
                 "evaluations": confirmation.evaluations,
-                "keep": confirmation.unbeaten,
-                "plain_hybrid": asdict(confirmation.plain.verdict) if confirmation.plain is not None else None,
                 **{level: asdict(judged.comparison) for level, judged in confirmation.judged.levels.items()},
             }
         return {
@@ -233,11 +222,7 @@ def write(tuning: Tuning) -> None:
     for name, frame in frames.items():
         files.write_text(tuned.folder / f"{name}.csv", frame.to_csv(index=False))
     files.write_text(tuned.folder / "overrides.txt", f"{' '.join(overrides(tuned.changes))}\n")
-    lines = [f"# Search over {tuned.base.name}", *tuning.sentences]
-    lines += [f"Warning: {sentence}." for sentence in tuning.warnings]
-    lines += [f"## {title}\n\n{console.markdown(frame)}" for title, frame in tuning.tables.items()]
-    files.write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
-    names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
+    names = [*(f"{name}.csv" for name in frames), "overrides.txt"]
     record = {"name": tuned.base.name, "tune": tuned.base.value("tune"), **tuning.summary()}
     record["files"] = {name: files.digest(tuned.folder / name) for name in names}
     write_checksummed(tuned.folder / RECORD, record)

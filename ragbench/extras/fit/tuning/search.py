@@ -9,7 +9,6 @@ parameters are fitted, so a search uses the mean over its topics instead of inne
 `confirm` reads them once, afterwards. If there are too few topics to hold some out, the folds are repeated, and the
 verdict uses the value that every topic had while it was held out.
 
-The winner is compared with the preset and with a plain hybrid: beating a weak preset does not justify a change.
 `test.json` lists the winners that were evaluated on the test topics. A winner is evaluated once; after more trials
 there may be another winner. The number of evaluations is reported. Latency is measured with the verdict.
 """
@@ -38,7 +37,7 @@ from ragbench.evaluation import measures
 from ragbench.evidence.arms import Arms, ComparedArm, JudgedContrast
 from ragbench.evidence.cost import Times
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.statistics import Comparison, Contrast
+from ragbench.evidence.statistics import Comparison
 from ragbench.evidence.verdict import Verdict
 from ragbench.experiment import execution
 from ragbench.experiment.run import run
@@ -286,21 +285,18 @@ def _search_all(rules: Rules, searches: Sequence[StudySpec], values: TrainingVal
 
 _LOG = logging.getLogger(__name__)
 
-PLAIN = "plain_hybrid"
-
 
 @dataclass(frozen=True)
 class Confirmation:
     """The evaluation on the test topics; `evaluations` counts the winners of this search that were evaluated on them.
 
-    `judged` compares the winner with the preset, `plain` with a plain hybrid (None where the preset is one).
+    `judged` compares the winner with the preset.
     """
 
     results: Measurements
     settings: tuple[Settings, ...]
     judged: JudgedContrast
     evaluations: int
-    plain: JudgedContrast | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -308,11 +304,9 @@ class Confirmation:
         return self.judged.verdict
 
     @property
-    def unbeaten(self) -> str:
-        """Which arm the winner is not shown to beat: `preset`, `plain_hybrid`, or `""` for none."""
-        if self.verdict.outcome not in ("adopt", "confirm"):
-            return PRESET
-        return PLAIN if self.plain is not None and self.plain.verdict.quality != "better" else ""
+    def is_adopted(self) -> bool:
+        """Whether the winner is shown to beat the preset."""
+        return self.verdict.outcome in ("adopt", "confirm")
 
 
 def judge_by_folds(tuned: Tuned) -> JudgedContrast:
@@ -341,14 +335,9 @@ def check(base: Settings, benchmark: Benchmark) -> None:
     benchmark.select(TEST)
 
 
-def confirm(
-    tuned: Tuned,
-    benchmark: Benchmark,
-    *,
-    plain: Settings | None = None,
-) -> Confirmation:
-    """Judge preset, winner and a plain hybrid on the test topics; a winner measured before is not measured again."""
-    settings = arms(tuned, plain)
+def confirm(tuned: Tuned, benchmark: Benchmark) -> Confirmation:
+    """Judge preset and winner on the test topics; a winner measured before is not measured again."""
+    settings = arms(tuned)
     file = tuned.folder / "test.json"
     evaluations = _evaluated_before(file)
     key = digest(
@@ -365,10 +354,8 @@ def confirm(
             {"key": key, "folder": str(measured.folder)},
         ]
         write_checksummed(file, {"asked": evaluations})
-    compared = Arms.of(measured)
-    judged = {row.contrast.factors[0]: row for row in compared.against(PRESET)}
-    beside = compared.judge([Contrast.of(TUNED, PLAIN)]) if len(settings) > 2 else []
-    return Confirmation(measured, settings, judged[TUNED], len(evaluations), beside[0] if beside else None)
+    (judged,) = Arms.of(measured).against(PRESET)
+    return Confirmation(measured, settings, judged, len(evaluations))
 
 
 def _evaluated_before(file: Path) -> list[dict[str, str]]:
@@ -381,8 +368,8 @@ def _evaluated_before(file: Path) -> list[dict[str, str]]:
         ) from None
 
 
-def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
-    """Preset, winner and `plain` as settings whose primary measure is the objective, taken from the search."""
+def arms(tuned: Tuned) -> tuple[Settings, ...]:
+    """Preset and winner as settings whose primary measure is the objective, taken from the search."""
     base, changes, written = tuned.base, dict[str, Any](), list[str]()
     if tuned.measure not in (*base.measures, measures.SILENCE):
         changes["measures"] = [*base.measures, tuned.measure]
@@ -395,8 +382,6 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
         PRESET: (base, [*base.overrides, *written]),
         TUNED: (winner, [*base.overrides, *overrides(tuned.changes), *written]),
     }
-    if plain is not None and (plain.pipeline, plain.index) != (base.pipeline, base.index):
-        named[PLAIN] = (plain, [*plain.overrides, *written])
     return tuple(
         Settings(name, settings.with_values({**changes, "name": name}).config, (*words, word("name", name))).check()
         for name, (settings, words) in named.items()

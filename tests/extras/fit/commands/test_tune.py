@@ -92,7 +92,7 @@ def test_mlflow_has_a_parent_with_trials_below_it(answer: dict, words: list[str]
     trials = [run for run in below if run.data.tags["ragbench.kind"] == "trial"]
     assert len(trials) == 8
     assert all(run.info.status == "FINISHED" and "p10.threshold" in run.data.params for run in trials)
-    assert {run.data.tags["ragbench.arm"] for run in below if run not in trials} == {"preset", "tuned", "plain_hybrid"}
+    assert {run.data.tags["ragbench.arm"] for run in below if run not in trials} == {"preset", "tuned"}
     assert "search" in {artifact.path for artifact in client.list_artifacts(parent.info.run_id)}
 
 
