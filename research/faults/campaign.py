@@ -104,7 +104,7 @@ COMMANDS = {
     "pool": ("data", "pool", "RUN", "--replace", "--out", "ROOT/pool.csv"),
     "from-log": ("topics", "from-log", "FOLDER/log.jsonl", "--replace", "--out", "ROOT/topics.jsonl"),
     "fit calibration": ("fit", "calibration", "--write", "mine", "--quiet"),
-    "fit ranker": ("fit", "ranker", "--from-fusion", *_LEARNED, "--write", "mine"),
+    "fit ranker": ("fit", "ranker", *_LEARNED, "--write", "mine"),
 }
 """By name; RUN is a finished run, FOLDER that of the campaign, ROOT that of the case."""
 TABLES = ("per_query.parquet", "top.parquet", "run.trec", "sections.trec")

@@ -185,7 +185,7 @@ def _ranking(run: AdvisedArm) -> Iterator[Lever]:
                 "train a ranker on your queries",
                 f"{why}; training shows the gain on held-out queries",
                 low,
-                (run.command("fit ranker --from-fusion"),),
+                (run.command("fit ranker"),),
             )
         elif run.topics >= minimums.FOR_ADVICE:
             yield Lever(

@@ -186,11 +186,6 @@ class Learned:
     by_folder: Values | None
     importance: Mapping[str, float]
 
-    @property
-    def pays(self) -> bool:
-        """Whether held-out topics gain on average."""
-        return float(self.held_out.mean() - self.fused.mean()) > 0
-
 
 def learn(judged: Sample, spec: Spec) -> Learned:
     """Learn from all queries of a sample, and estimate by cross-validation over groups and over folders.

@@ -108,7 +108,7 @@ def parse(text: str) -> Trees:
     except (KeyError, ValueError, IndexError, RecursionError):
         raise ConfigError(
             f"ranker.model is not a LightGBM model over numbers with at most {_MOST_LEAVES} leaves a tree: "
-            "let `ragbench fit ranker --from-fusion` write it"
+            "let `ragbench fit ranker` write it"
         ) from None
     # Smaller trees are padded with a question to which the answer is always no.
     number = {split: number for number, split in enumerate([(0, inf), *sorted(questions)])}

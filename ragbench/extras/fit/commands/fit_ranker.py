@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import as_options
 from ragbench.benchmark.benchmark import TEST
 
@@ -24,12 +23,11 @@ if TYPE_CHECKING:
 DESCRIPTION = """Train a ranker (LambdaMART) on judged queries, and report its gain.
 
 The command prints the gain on held-out queries and on held-out folders, the most important features, and
-one confirmation on the test queries. Training starts from the configured `ranker`, and the result is saved only if
-the gain is significant. --from-fusion starts from the fused ranking and also saves a ranker whose gain over fusion is
-not significant."""
+one confirmation on the test queries. Training starts from the configured `ranker`, with ranker=off from the fused
+ranking, and the result is saved only if the gain is significant."""
 EXAMPLES = """examples:
   ragbench fit ranker exp=recommended --write mine    train on your queries, for ranker=mine
-  ragbench fit ranker --from-fusion --write mine      start from the fused ranking, not from `ranker`
+  ragbench fit ranker ranker=off --write mine         start from the fused ranking, not from `ranker`
   ragbench run -m ranker=off,mine split=test           its verdict on the test queries, with latency
   ragbench fit ranker --no-test                       do not use the test queries
 """
@@ -39,7 +37,6 @@ COMMAND = "fit ranker"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to train, where to keep it, overrides and output options."""
-    parser.add_argument("--from-fusion", action="store_true", help="start from the fused ranking, ignoring `ranker`")
     parser.add_argument("--rounds", type=int, default=200, metavar="N", help="maximum number of trees (default 200)")
     parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test queries")
     parser.add_argument("--write", metavar="NAME", help="save the ranker as an option with this name")
@@ -58,20 +55,14 @@ def main(arguments: argparse.Namespace) -> int:
     with as_options():
         spec = ranker.Spec(rounds=arguments.rounds, seed=settings.basics.seed)
     benchmark = settings.benchmark()
-    start = None if arguments.from_fusion else settings.pipeline.first(Rank)
+    start = settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json):
         arm = ranker.arm(settings, benchmark)
         judged = ranker.finetuning_sample(arm, benchmark, "train", start, spec)
         fitted = ranker.finetune(judged, start, spec)
         learned = fitted.learned
         gain = training.compare(learned.held_out, learned.fused, settings)
-        if arguments.from_fusion and not learned.pays:
-            raise BenchmarkError(
-                f"learned from {len(judged)} topics, the order is not better than fusion on held-out queries "
-                f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
-            )
-        significant = gain.ci_low > 0
-        adopted = significant or arguments.from_fusion
+        adopted = gain.ci_low > 0
         test = _confirmation(arm, benchmark, fitted, start, spec, settings) if adopted and arguments.test else None
     by_folder = learned.by_folder
     others = None if by_folder is None else training.compare(by_folder, learned.fused, settings)
