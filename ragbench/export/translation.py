@@ -24,7 +24,6 @@ _Fixed = Mapping[tuple[str, str], Any]
 
 
 _NEUTRAL: _Fixed = {
-    ("RetrieveDense", "document"): 0.0,
     ("RetrieveDense", "source"): "dense",
     ("RetrieveDense", "index"): None,
     ("RetrieveLexical", "source"): "lexical",

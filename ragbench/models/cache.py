@@ -48,12 +48,33 @@ class _Wrapper:
         return getattr(self._wrapped, "numerics", "")
 
 
-class WrappedEncoder(_Wrapper):
-    """An encoder that gives what `encoder` gives; subclasses change a part of it."""
+TABLES = ("embeddings", "scores", "answers")
+"""The caches; each is a file of this name in the folder of the caches."""
 
-    def __init__(self, encoder: Encoder) -> None:
+# Vectors computed between two writes: a killed run loses at most these.
+_BETWEEN_WRITES = 256
+
+# Texts whose tokens are counted once: the arms of a run return mostly the same passages.
+_COUNTS_KEPT = 1 << 14
+
+
+class CachedEncoder(_Wrapper):
+    """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest.
+
+    Vectors that come with ragbench (`shipped`) are not computed either. `origins` counts where vectors came from: the
+    `cache`, `shipped`, or `computed`.
+    """
+
+    def __init__(self, encoder: Encoder, cache: Store | Recorded, shipped: ShippedVectors | None = None) -> None:
         super().__init__(encoder)
         self.encoder = encoder
+        self.cache = cache
+        self.shipped = shipped
+        self.origins: Counter[str] = Counter()
+        self._counted = lru_cache(_COUNTS_KEPT)(encoder.count_tokens)
+
+    def __repr__(self) -> str:
+        return f"CachedEncoder({self.encoder!r}, {self.cache!r})"
 
     @property
     def passage_digest(self) -> str:
@@ -69,48 +90,6 @@ class WrappedEncoder(_Wrapper):
     def max_tokens(self) -> int:
         """As `encoder`."""
         return self.encoder.max_tokens
-
-    def count_tokens(self, text: str) -> int:
-        """The tokens of a text, without markers and uncut."""
-        return self.encoder.count_tokens(text)
-
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of queries, shape (n, dim)."""
-        return self.encoder.encode_queries(texts)
-
-    def encode_passages(
-        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
-    ) -> NDArray[np.float32]:
-        """Unit vectors of passages, shape (n, dim)."""
-        return self.encoder.encode_passages(texts, progress)
-
-
-TABLES = ("embeddings", "scores", "answers")
-"""The caches; each is a file of this name in the folder of the caches."""
-
-# Vectors computed between two writes: a killed run loses at most these.
-_BETWEEN_WRITES = 256
-
-# Texts whose tokens are counted once: the arms of a run return mostly the same passages.
-_COUNTS_KEPT = 1 << 14
-
-
-class CachedEncoder(WrappedEncoder):
-    """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest.
-
-    Vectors that come with ragbench (`shipped`) are not computed either. `origins` counts where vectors came from: the
-    `cache`, `shipped`, or `computed`.
-    """
-
-    def __init__(self, encoder: Encoder, cache: Store | Recorded, shipped: ShippedVectors | None = None) -> None:
-        super().__init__(encoder)
-        self.cache = cache
-        self.shipped = shipped
-        self.origins: Counter[str] = Counter()
-        self._counted = lru_cache(_COUNTS_KEPT)(encoder.count_tokens)
-
-    def __repr__(self) -> str:
-        return f"CachedEncoder({self.encoder!r}, {self.cache!r})"
 
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, without markers and uncut."""

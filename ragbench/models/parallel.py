@@ -8,8 +8,9 @@ Python's lock while they compute, so plain threads over one loaded model are eno
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from threading import Event, Lock, Thread
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TypeVar
 
 from ragbench.base.errors import ConfigError
@@ -30,46 +31,20 @@ def threads_for(requested: int | None) -> int:
 def map_in_threads(
     work: Callable[[_T], _R], items: Sequence[_T], threads: int, progress: Callable[[int], None] | None = None
 ) -> list[_R]:
-    """`[work(item) for item in items]`, computed by up to `threads` threads, including that of the caller.
+    """`[work(item) for item in items]`, computed by up to `threads` threads.
 
     No thread outlives the call: after the first failure, or Ctrl-C, each thread finishes its item and the failure is
-    raised here. `progress` is called with 1 after every item, by one thread at a time.
+    raised here. `progress` is called with 1 for every item, by the thread of the caller.
     """
-    results: dict[int, _R] = {}
-    failures: list[BaseException] = []
-    todo = iter(range(len(items)))
-    stop, lock = Event(), Lock()
-
-    def worker() -> None:
-        try:
-            while not stop.is_set():
-                with lock:
-                    number = next(todo, None)
-                if number is None:
-                    return
-                result = work(items[number])
-                with lock:
-                    results[number] = result
-                    if progress is not None:
-                        progress(1)
-        except BaseException as failure:
-            failures.append(failure)
-            stop.set()
-
-    others: list[Thread] = []
-    try:
-        for _ in range(min(threads, len(items)) - 1):
-            thread = Thread(target=worker, daemon=True)
-            thread.start()
-            others.append(thread)
-        worker()
-        for thread in others:
-            thread.join()
-    finally:
-        # After Ctrl-C while waiting above: no thread may be inside a model when the interpreter shuts down.
-        stop.set()
-        for thread in others:
-            thread.join()
-    if failures:
-        raise failures[0]
-    return [results[number] for number in range(len(items))]
+    report = progress or (lambda done: None)
+    results: list[_R] = []
+    with ExitStack() as stack:
+        run: Callable[..., Iterable[_R]] = map
+        if min(threads, len(items)) > 1:
+            pool = ThreadPoolExecutor(threads)
+            stack.callback(pool.shutdown, cancel_futures=True)
+            run = pool.map
+        for result in run(work, items):
+            results.append(result)
+            report(1)
+    return results

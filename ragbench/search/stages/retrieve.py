@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 class RetrieveDense(Retriever):
     """Embed the text and take the `depth` (at least 1) chunks of highest cosine similarity.
 
-    `document` (0 to 1) is the share of the cosine with the mean vector of a chunk's document in its score. `source` is
-    the name of the ranking. `index`: the passages and the encoder of this source, when they differ from those of the
-    index. If the state has a hypothesis of HyDE, it is embedded as a passage instead (Gao et al., ACL 2023).
+    `source` is the name of the ranking. `index`: the passages and the encoder of this source, when they differ from
+    those of the index. If the state has a hypothesis of HyDE, it is embedded as a passage instead (Gao et al., ACL
+    2023).
     """
 
     depth: Count = 100
-    document: Share = 0.0  # share of the cosine with the mean vector of a chunk's document
     source: Name = "dense"  # name of its result list
     index: VectorsSpec | None = None  # its passages and encoder, if they differ from `index`
 
@@ -47,9 +46,8 @@ class RetrieveDense(Retriever):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The vectors, the model, and the mean vectors of documents if they have a share."""
-        parts = ("dense", "encoder", *(("centroids",) if self.document else ()))
-        return frozenset(self._part(part) for part in parts)
+        """The vectors and the model."""
+        return frozenset(self._part(part) for part in ("dense", "encoder"))
 
     def question(self, state: QueryState) -> Hashable:
         """Whether the text is a hypothesis, the text, and the filters."""
@@ -65,9 +63,6 @@ class RetrieveDense(Retriever):
 
     def _search(self, vector: NDArray[np.float32], index: Index, allowed: NDArray[np.bool_] | None) -> Ranking:
         ranking: Ranking = index.part(self._part("dense")).search(vector[None, :], self.depth, allowed)[0]
-        if self.document:
-            means = index.part(self._part("centroids"))
-            ranking = means.search(vector, ranking, self.document, self.depth, allowed)
         return replace(ranking, query_vector=vector)
 
     def _part(self, kind: str) -> str:
