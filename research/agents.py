@@ -31,8 +31,8 @@ from ragbench.config.settings import ArmBuilder
 from ragbench.corpus.sections import section_id
 from ragbench.evidence.max_t import resamples
 from ragbench.search.engine.context import DEPTH, context, count_tokens
-from ragbench.search.engine.executor import Arm, execute
 from ragbench.search.engine.hits import hits
+from ragbench.search.engine.pipeline import Arm, execute
 from ragbench.search.engine.snippet import stems
 
 GREP, READ, FOLLOW = "grep and read", "search and read", "search and follow links"

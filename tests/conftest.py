@@ -24,8 +24,8 @@ from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
-from ragbench.models.access import Models
-from ragbench.search.engine.executor import Arm
+from ragbench.models.resolve import Models
+from ragbench.search.engine.pipeline import Arm
 from ragbench.search.stages.stage import Stage
 
 pytest_plugins = ["tests.fixtures.clock", "tests.fixtures.exported", "tests.fixtures.stages"]

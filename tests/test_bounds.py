@@ -95,7 +95,7 @@ def test_search_checks_no_value_again(monkeypatch: pytest.MonkeyPatch, make_inde
     """Parameters are checked when an arm is composed, not once more for every query."""
     from ragbench.base.types import Query
     from ragbench.config import composition
-    from ragbench.search.engine.executor import Arm, execute
+    from ragbench.search.engine.pipeline import Arm, execute
 
     settings = composition.compose(["+exp=all", "p6=off"])
     arm = Arm("all", settings.pipeline, make_index(settings.index))

@@ -27,8 +27,7 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.evaluation import measures
 from ragbench.extras.remote import chat, endpoint, usage
-from ragbench.models.access import Models
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, Models, check_name, load_cross_encoder, load_encoder
 from ragbench.search.engine.answer import answer
 from ragbench.search.engine.pipeline import start
 from ragbench.search.function_stage import FunctionStage

@@ -128,7 +128,7 @@ def _faiss() -> str:
 
 
 def _encoder(overrides: list[str]) -> str:
-    from ragbench.models.access import Models
+    from ragbench.models.resolve import Models
 
     settings = _composed(overrides)
     encoder = Models().encoder(settings.index.encoder)
@@ -139,8 +139,7 @@ def _encoder(overrides: list[str]) -> str:
 
 
 def _cross_encoder() -> str:
-    from ragbench.models.access import Models
-    from ragbench.models.resolve import CrossEncoderSpec
+    from ragbench.models.resolve import CrossEncoderSpec, Models
 
     model = Models().cross_encoder(CrossEncoderSpec())
     near, far = model.score("ships in a harbour", ["The harbour shelters ships.", "Bread is baked."])

@@ -67,8 +67,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     from ragbench.config import composition
     from ragbench.config.overrides import named_arms
+    from ragbench.search.engine.answer import SearchOptions
     from ragbench.search.engine.context import DEPTH, check_budget
-    from ragbench.search.engine.request import SearchOptions
 
     if arguments.top < 1:
         raise ConfigError(f"--top must be at least 1, got {arguments.top}")

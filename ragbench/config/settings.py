@@ -25,11 +25,9 @@ from ragbench.index.index import Index, IndexSpec, VectorsSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
-from ragbench.models.access import Models
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
-from ragbench.search.engine.executor import Arm
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, Models, check_name
 from ragbench.search.engine.modes import ModeSpec
-from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 from ragbench.search.stages.stage import Retriever, Stage
 

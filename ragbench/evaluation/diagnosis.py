@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragbench.base.types import Ranking
     from ragbench.benchmark.benchmark import Benchmark, Qrels
     from ragbench.index.chunks import ChunkTable
-    from ragbench.search.engine.executor import Outcome
+    from ragbench.search.engine.pipeline import Outcome
 
 FOUND = "found"
 NEVER = "never retrieved"

@@ -28,8 +28,7 @@ from ragbench.base.progress import task_ticks, track
 from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.machine import WAITED, waited_ms
-from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.pipeline import start
+from ragbench.search.engine.pipeline import Arm, start
 from ragbench.search.stages.stage import Stage
 
 if TYPE_CHECKING:

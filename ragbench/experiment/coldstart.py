@@ -57,7 +57,7 @@ def main() -> None:
     from ragbench.config.settings import Settings
     from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index
-    from ragbench.models.access import Models
+    from ragbench.models.resolve import Models
     from ragbench.search.engine.answer import answer
 
     settings = Settings("cold", request["config"])

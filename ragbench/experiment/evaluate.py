@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.experiment.plan import Plan
     from ragbench.index.index import Index
-    from ragbench.search.engine.executor import Arm, Outcome
+    from ragbench.search.engine.pipeline import Arm, Outcome
 
 _RUN_FILES = {
     measures.DOCUMENT: measurements.DOCUMENTS,

@@ -14,14 +14,14 @@ from ragbench.base.files import unusable
 from ragbench.base.foreign import FAILURES
 from ragbench.config.sections import LOCAL
 from ragbench.experiment.estimate import embed
-from ragbench.search.engine import executor
+from ragbench.search.engine.pipeline import Session, execute
 
 if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.config.sections import ExecutionSpec
     from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
     from ragbench.experiment.plan import Plan
-    from ragbench.search.engine.executor import Arm, Outcome
+    from ragbench.search.engine.pipeline import Arm, Outcome
 
 _LOG = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def _outcomes(plan: Plan) -> Iterator[Outcome]:
     arms, finished = list(plan.arms.values()), set()
     embed(plan.missing)
     try:
-        for outcome in executor.execute(arms, plan.queries):
+        for outcome in execute(arms, plan.queries):
             finished.add(outcome.arm)
             yield outcome
         return
@@ -81,7 +81,7 @@ def _outcomes(plan: Plan) -> Iterator[Outcome]:
         if len(arms) == 1:
             raise
     # One branch of the tree failed: run every remaining arm alone, so that the others are still computed.
-    session, errors = executor.Session(plan.queries), {}
+    session, errors = Session(plan.queries), {}
     for arm in arms:
         if arm.name not in finished:
             try:

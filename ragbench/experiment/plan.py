@@ -22,7 +22,7 @@ from ragbench.index.artefacts import Artefact, Survey
 from ragbench.results import environment
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
-from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Arm
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,7 @@ import numpy as np
 
 from ragbench.base.errors import ConfigError
 from ragbench.experiment.estimate import estimate, missing_passages
-from ragbench.search.engine.executor import stage_key
-from ragbench.search.engine.pipeline import start
+from ragbench.search.engine.pipeline import stage_key, start
 from ragbench.search.stages.retrieve import RetrieveLexical
 
 if TYPE_CHECKING:

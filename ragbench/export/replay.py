@@ -17,7 +17,7 @@ from ragbench.evidence.statistics import compare
 from ragbench.export.measured_arm import MeasuredArm
 
 if TYPE_CHECKING:
-    from ragbench.search.engine.executor import Arm
+    from ragbench.search.engine.pipeline import Arm
 
 MAX_LOSS = 0.005
 """The loss of nDCG@10 up to which a translation is written without `--force`."""

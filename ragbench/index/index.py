@@ -26,8 +26,7 @@ from ragbench.index.lexical import LexicalSpec
 from ragbench.index.parts import AnyPart, StoredPart, find
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
-from ragbench.models.access import Models
-from ragbench.models.resolve import EncoderSpec
+from ragbench.models.resolve import EncoderSpec, Models
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,9 +32,8 @@ from ragbench.experiment.ablate import Ablation
 from ragbench.results import comparisons, measurements
 from ragbench.results.measured_data import names_data
 from ragbench.results.measurements import Measurements, trec
-from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.answer import Answer, SearchOptions, answer
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.search.engine.request import SearchOptions
 from ragbench.search.function_stage import FunctionStage
 from ragbench.workbench.composed import Composed, words_of
 from ragbench.workbench.results import Results
@@ -354,7 +353,7 @@ class Experiment:
             query: The text of the query.
             arm: The name of an arm; by default the first.
             top: The number of hits.
-            **options: Options of a search, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`).
+            **options: Options of a search, such as `mode="keyword"` (`ragbench.search.engine.answer.SearchOptions`).
 
         Returns:
             The hits, and the milliseconds and ranks of every stage.

@@ -43,7 +43,7 @@ class Case:
 
     @property
     def models(self) -> Any:
-        from ragbench.models.access import Models
+        from ragbench.models.resolve import Models
 
         return Models() if self.real else SyntheticModels(SyntheticEncoder(max(10, self.size // 30)))
 
@@ -83,7 +83,7 @@ def ask(case: Case) -> dict[str, Any]:
     """Milliseconds of every channel, of the default pipeline beside the model, and of the model."""
     from ragbench.base.types import Query
     from ragbench.config import composition
-    from ragbench.models.access import Models
+    from ragbench.models.resolve import Models
 
     index = case.index()
     chance = np.random.default_rng(7)

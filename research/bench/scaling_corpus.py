@@ -168,7 +168,7 @@ def _centres(clusters: int) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class SyntheticModels:
-    """Stands where `ragbench.models.access.Models` does, with one encoder for every specification."""
+    """Stands where `ragbench.models.resolve.Models` does, with one encoder for every specification."""
 
     made: SyntheticEncoder
     cache: Path | None = None

@@ -26,7 +26,7 @@ from ragbench.config.settings import ArmBuilder
 from ragbench.experiment import ablate
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
-from ragbench.search.engine import executor
+from ragbench.search.engine.pipeline import execute, prefix_keys
 
 FASTER = {"builtin_v1": 5.0, "builtin_v2": 3.0}
 WARM_SECONDS = 60.0
@@ -53,8 +53,8 @@ def test_sharing_gives_the_same_measures_in_less_time(benchmark, design: str, da
     settings = ablate.plan(base, composition.compose).settings
     arms = ArmBuilder.of(base, load(base.config["data"])).arms(settings)
     queries = [topic.query() for topic in load(base.config["data"]).select("test")]
-    prefixes = {key for arm in arms for key in executor.prefix_keys(arm)}
-    for _ in executor.execute(arms, queries):
+    prefixes = {key for arm in arms for key in prefix_keys(arm)}
+    for _ in execute(arms, queries):
         pass  # warms artefacts and caches for both sides
 
     started = time.perf_counter()
@@ -74,7 +74,7 @@ def test_sharing_gives_the_same_measures_in_less_time(benchmark, design: str, da
     pd.testing.assert_frame_equal(pd.concat(frames, ignore_index=True), together.per_query, check_exact=True)
 
     started = time.perf_counter()
-    for _ in executor.execute(arms, queries):
+    for _ in execute(arms, queries):
         pass
     shared_stages = time.perf_counter() - started
     started = time.perf_counter()

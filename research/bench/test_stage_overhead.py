@@ -26,10 +26,8 @@ from ragbench.corpus.reader import parse_document
 from ragbench.evaluation.latency import time_query
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
-from ragbench.models.access import Models
-from ragbench.models.resolve import CrossEncoderSpec
-from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.pipeline import start
+from ragbench.models.resolve import CrossEncoderSpec, Models
+from ragbench.search.engine.pipeline import Arm, start
 
 N_CHUNKS, N_DOCUMENTS, N_QUERIES, ROUNDS, DIM = 20_000, 2_000, 60, 3, 384
 LIMIT_MS, RERANK_FACTOR = 5.0, 1.15

@@ -21,7 +21,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunking import HeaderChunker, ParentChildChunker
 from ragbench.index.index import Index
 from ragbench.models import bundled
-from ragbench.models.access import Models
+from ragbench.models.resolve import Models
 from research.conformance import ROOT, figures, read
 
 ROWS = {row.id: row for row in read()}

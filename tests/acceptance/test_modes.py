@@ -10,8 +10,8 @@ from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query
 from ragbench.config import composition
+from ragbench.search.engine.answer import SearchOptions, adapted_pipeline
 from ragbench.search.engine.modes import ModeSpec
-from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from tests.naming import naming
 
 PRESETS = sorted(path.stem for path in (locations.configuration() / "exp").glob("*.yaml"))

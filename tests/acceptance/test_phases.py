@@ -20,7 +20,7 @@ from ragbench.corpus.links import collection_digest
 from ragbench.corpus.reader import read_vault
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
-from ragbench.models.access import Models
+from ragbench.models.resolve import Models
 from ragbench.search.engine.answer import answer
 from tests.naming import naming
 from tests.notes import write_vault

@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 
 from ragbench.base import console
-from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
-from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.pipeline import Arm, Pipeline, Session, execute, prefix_keys
 from ragbench.search.stages.calibrate import Calibrate
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse

@@ -13,9 +13,8 @@ from ragbench.extras.systems.stages.adjust import BoostFolder, KeepDiverse
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
 from ragbench.extras.systems.stages.lexical_v3 import RankCandidates, RecallBySubstring
 from ragbench.index.index import Index
-from ragbench.search.engine.answer import Answer, _in_xml, answer
+from ragbench.search.engine.answer import Answer, SearchOptions, _in_xml, adapted_pipeline, answer
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from ragbench.search.stages.cut import Cut
 from tests.naming import naming
 

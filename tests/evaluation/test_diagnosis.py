@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, unit
-from ragbench.search.engine.executor import Outcome
+from ragbench.search.engine.pipeline import Outcome
 
 # Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.
 TABLE = SimpleNamespace(section_ids=[*((f"s{n}",) for n in range(9)), ("s9", "s10")])
@@ -97,7 +97,7 @@ def test_diagnose_documents_by_their_best_chunk() -> None:
 
 def test_diagnose_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:
     from ragbench.config import composition
-    from ragbench.search.engine.executor import Arm, execute
+    from ragbench.search.engine.pipeline import Arm, execute
 
     settings = composition.compose(["+exp=baseline", "p10=on", "p12=on"])
     queries = [topic.query() for topic in benchmark_small.topics]

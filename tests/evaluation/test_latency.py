@@ -7,11 +7,10 @@ from ragbench.base.errors import ConfigError
 from ragbench.evaluation.latency import LatencySpec, measure, repeat_sentences
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
-from ragbench.models.access import Models
 from ragbench.models.bundled_vectors import ShippedVectors
+from ragbench.models.resolve import Models
 from ragbench.models.store import Store
-from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical

@@ -109,7 +109,7 @@ def files(results: Measurements) -> dict[str, bytes]:
 
 ONE_BY_ONE = """
 from ragbench.experiment.execution import failed
-from ragbench.search.engine.executor import Session
+from ragbench.search.engine.pipeline import Session
 
 def one_by_one(plan, evaluation):
     errors = {}

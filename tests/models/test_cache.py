@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from ragbench.models import CrossEncoder, Encoder
-from ragbench.models.access import Models
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_encoder
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, Models, load_encoder
 from ragbench.models.store import Store
 
 TEXTS = ["Segments are sealed.", "A token expires.", "Segments are sealed.", ""]

@@ -16,9 +16,9 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
 from ragbench.models import Encoder
 from ragbench.models import bundled_vectors as module
-from ragbench.models.access import Models
 from ragbench.models.bundled_vectors import ShippedVectors, _read_arrays, _unpacked, packed, shipped
 from ragbench.models.cache import CachedEncoder
+from ragbench.models.resolve import Models
 from ragbench.models.store import Store
 from tests.models.test_cache import Counting
 from tests.shipped import ARMS, Group, groups, write

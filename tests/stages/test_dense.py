@@ -1,6 +1,5 @@
 """Dense retrieval: texts as queries, hypotheses as passages."""
 
-
 import numpy as np
 
 from ragbench.index.index import VectorsSpec

@@ -31,9 +31,8 @@ from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.extras.systems.stages.lexical_v3 import RecallBySubstring
-from ragbench.models.access import Models
-from ragbench.search.engine.executor import Arm, execute
-from ragbench.search.engine.pipeline import start
+from ragbench.models.resolve import Models
+from ragbench.search.engine.pipeline import Arm, execute, start
 from ragbench.search.stages.stage import Retriever, Stage
 from tests.stage_classes import stage_classes
 

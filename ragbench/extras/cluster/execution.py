@@ -24,7 +24,7 @@ from ragbench.experiment.execution import failed
 from ragbench.extras.cluster import worker
 from ragbench.models.functions import is_endpoint
 from ragbench.models.parallel import threads_for
-from ragbench.search.engine.executor import Outcome, in_tree_order, prefix_keys
+from ragbench.search.engine.pipeline import Outcome, in_tree_order, prefix_keys
 
 if TYPE_CHECKING:
     from ragbench.base.types import Query
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ragbench.experiment.plan import Plan, PlannedArm
     from ragbench.index.artefacts import Artefact
     from ragbench.models.cache import CachedEncoder
-    from ragbench.search.engine.executor import Arm
+    from ragbench.search.engine.pipeline import Arm
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,12 +20,10 @@ from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index import jvm
 from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, SharedArtefacts
 from ragbench.index.index import Index, IndexSpec
-from ragbench.models.access import Models
 from ragbench.models.cache import CachedEncoder
-from ragbench.models.resolve import EncoderSpec
+from ragbench.models.resolve import EncoderSpec, Models
 from ragbench.results import environment
-from ragbench.search.engine.executor import Arm, Outcome, Session
-from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.pipeline import Arm, Outcome, Pipeline, Session
 
 Files = Mapping[str, bytes]
 """The contents of an artefact's files, with its manifest, by path."""

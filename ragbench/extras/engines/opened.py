@@ -42,8 +42,7 @@ from ragbench.extras.ship.deployment import BundleFolder
 from ragbench.extras.ship.loaded_bundle import BundleStore, LoadedBundle, settings_of
 from ragbench.extras.ship.refresh import Refreshed, Refresher
 from ragbench.index.index import Index
-from ragbench.models.access import Models
-from ragbench.models.resolve import load_encoder
+from ragbench.models.resolve import Models, load_encoder
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.fuse import Fuse
 

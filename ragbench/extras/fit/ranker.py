@@ -26,7 +26,7 @@ from ragbench.evaluation import measures
 from ragbench.extras.fit import training
 from ragbench.extras.fit.training import Numbers, Values
 from ragbench.index.index import Index
-from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Arm
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
 from ragbench.search.stages.stage import StateProperty, fused

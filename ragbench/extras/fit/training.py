@@ -25,9 +25,7 @@ from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
 from ragbench.results import comparisons
-from ragbench.search.engine import executor
-from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.pipeline import Arm, Pipeline, execute
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 from ragbench.search.stages.stage import Stage
@@ -48,7 +46,7 @@ def cut(settings: Settings, benchmark: Benchmark, stages: Stages) -> Arm:
 
 def answers(arm: Arm, topics: Iterable[Topic]) -> Sequence[QueryState]:
     """The states of the topics after the last stage of the arm."""
-    (outcome,) = executor.execute([arm], [topic.query() for topic in topics])
+    (outcome,) = execute([arm], [topic.query() for topic in topics])
     return outcome.final
 
 

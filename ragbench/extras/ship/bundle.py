@@ -49,8 +49,7 @@ from ragbench.models.bundled import Kind
 from ragbench.models.functions import is_endpoint
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment
-from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.ranking import trees
 from ragbench.search.stages.recency import BoostRecent
 

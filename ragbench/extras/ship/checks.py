@@ -29,7 +29,7 @@ from ragbench.index.artefacts import damage_of
 from ragbench.index.chunks import ChunkTable
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.results import environment
-from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Arm
 
 SCORE_TOLERANCE = 1e-4
 """Scores are equal that differ by at most this share of the larger one: CPUs round differently."""

@@ -13,7 +13,7 @@ from ragbench.extras.ship import bundle, checks, generation
 from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, load_folder
 from ragbench.extras.ship.refresh import Refreshed, Refresher
-from ragbench.models.access import Models
+from ragbench.models.resolve import Models
 
 _TRIES = 5
 """Of opening a bundle that is refreshed at that moment."""

@@ -32,11 +32,10 @@ from ragbench.extras.ship.documents import ListedDocument, StoredDocument
 from ragbench.extras.ship.generation import Generation
 from ragbench.index.artefacts import Artefact, ArtefactStore, Build
 from ragbench.index.index import Index
-from ragbench.models.access import Models
-from ragbench.search.engine.answer import Answer, answer
+from ragbench.models.resolve import Models
+from ragbench.search.engine.answer import Answer, SearchOptions, answer
 from ragbench.search.engine.context import DEPTH, Context, check_budget
 from ragbench.search.engine.pipeline import Pipeline, clean
-from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments, filters_of
 
 _NOT_SEARCHED = {*AROUND, "data", "topics"}
@@ -136,7 +135,7 @@ class LoadedBundle:
 
         `filters` are conditions such as `{"category": "guide"}`: the parameters of the stage `filters`, and any other
         name is a column of the frontmatter (`{"version": "3.2"}`). Other options are in
-        `options` or given by name, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`). Notes
+        `options` or given by name, such as `mode="keyword"` (`ragbench.search.engine.answer.SearchOptions`). Notes
         that the query names come in addition to `top_n`. With `explain`, every hit has its explanation. Raises
         TimeoutError at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an
         empty query or options that cannot be used.

@@ -39,7 +39,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.models.access import Models
+from ragbench.models.resolve import Models
 from ragbench.search.engine.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)

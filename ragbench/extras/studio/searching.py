@@ -21,7 +21,7 @@ from ragbench.config.overrides import section_of, why_not_plain
 from ragbench.config.settings import ArmBuilder
 from ragbench.index import jvm
 from ragbench.search.engine.answer import Answer, answer
-from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Arm
 from ragbench.search.engine.snippet import highlights, snippet
 
 MOST = 2000

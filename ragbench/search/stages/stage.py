@@ -95,7 +95,7 @@ class Stage(Validated, ABC):
     in_mode_alone: ClassVar[bool] = False
     """Whether it takes part only in the mode that asks for it."""
     options: ClassVar[frozenset[str]] = NOTHING
-    """The options of a search (`ragbench.search.engine.request`) that it supports."""
+    """The options of a search (`ragbench.search.engine.answer`) that it supports."""
     outside: ClassVar[bool] = False
     """Whether another system finds its hits."""
     recorded: ClassVar[bool] = False

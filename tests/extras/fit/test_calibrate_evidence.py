@@ -13,7 +13,7 @@ from ragbench.config import composition
 from ragbench.extras.fit import calibrate
 from ragbench.extras.fit.calibrate import SignSample
 from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
-from ragbench.search.engine.request import SearchOptions, adapted_pipeline
+from ragbench.search.engine.answer import SearchOptions, adapted_pipeline
 from tests.naming import naming
 
 ON = ("+exp=recommended", "calibration=evidence")

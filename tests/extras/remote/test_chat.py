@@ -13,8 +13,8 @@ from tenacity import wait_fixed
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.extras.remote import chat, usage
 from ragbench.extras.remote.chat import CachedChatModel, EndpointModel
-from ragbench.models.access import Models
 from ragbench.models.chat import ChatSpec
+from ragbench.models.resolve import Models
 from tests.loopback import Loopback
 from tests.naming import naming
 

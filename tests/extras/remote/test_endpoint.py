@@ -15,8 +15,7 @@ from ragbench.base.errors import ModelError
 from ragbench.config import composition
 from ragbench.config.trust import SENDS, beyond_plain
 from ragbench.extras.remote import chat, endpoint, usage
-from ragbench.models.access import Models
-from ragbench.models.resolve import CrossEncoderSpec, check_name, load_cross_encoder
+from ragbench.models.resolve import CrossEncoderSpec, Models, check_name, load_cross_encoder
 from tests.loopback import Loopback
 from tests.naming import naming
 

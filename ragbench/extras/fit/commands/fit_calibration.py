@@ -15,7 +15,7 @@ from ragbench.base.fingerprint import plain
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
-    from ragbench.search.engine.executor import Arm
+    from ragbench.search.engine.pipeline import Arm
     from ragbench.search.stages.calibrate import CalibrateByCurve
     from ragbench.search.stages.stage import Stage
 

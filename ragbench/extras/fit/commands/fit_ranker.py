@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
     from ragbench.extras.fit.ranker import FinetunedRanker, Spec
-    from ragbench.search.engine.executor import Arm
+    from ragbench.search.engine.pipeline import Arm
     from ragbench.search.stages.rank import Rank
 
 DESCRIPTION = """Train a ranker (LambdaMART) on judged queries, and report its gain.

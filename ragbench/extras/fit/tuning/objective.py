@@ -19,7 +19,7 @@ from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation import latency, measures, passages
 from ragbench.extras.fit.tuning.space import START, Space, Value, Values
 from ragbench.index.index import Index
-from ragbench.search.engine.executor import Arm, Outcome, Session
+from ragbench.search.engine.pipeline import Arm, Outcome, Session
 
 
 def objective(name: str, configured: Sequence[str]) -> str:

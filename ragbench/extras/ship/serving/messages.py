@@ -16,9 +16,9 @@ from ragbench.base.options import Count, Positive, Validated
 from ragbench.base.types import Hit, QueryClass
 from ragbench.extras.ship.documents import StoredDocument
 from ragbench.index.doc_type import DOC_TYPES
+from ragbench.search.engine.answer import SearchOptions
 from ragbench.search.engine.context import MAX_BUDGET
 from ragbench.search.engine.modes import Mode
-from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments, filters_of
 
 _INT64 = 2**63 - 1

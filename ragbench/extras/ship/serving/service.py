@@ -21,9 +21,9 @@ from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.serving import messages
 from ragbench.extras.ship.serving.search_log import SearchLog
 from ragbench.index import jvm
-from ragbench.models.access import Models
+from ragbench.models.resolve import Models
+from ragbench.search.engine.answer import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.search.engine.context import DEPTH, context
-from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 
 _LOG = logging.getLogger(__name__)
 

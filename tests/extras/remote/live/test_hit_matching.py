@@ -10,7 +10,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
-from ragbench.models.access import Models
+from ragbench.models.resolve import Models
 
 
 @pytest.fixture

@@ -27,8 +27,7 @@ from ragbench.evidence.cost import END_TO_END, RECORDED
 from ragbench.extras.remote.live.external import REPEATED
 from ragbench.extras.remote.live.objects import PythonRetriever
 from ragbench.results import measurements
-from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.pipeline import start
+from ragbench.search.engine.pipeline import Arm, start
 from tests.naming import naming
 
 Search = Callable[[str, int], list[tuple[str, float]]]

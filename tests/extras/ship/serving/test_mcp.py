@@ -19,8 +19,8 @@ from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.messages import SearchAnswer, SearchFilters
 from ragbench.extras.ship.serving.service import WAITING, SearchService
 from ragbench.extras.ship.serving.tools import AgentTools, HypothesisTool
+from ragbench.search.engine.answer import SearchOptions
 from ragbench.search.engine.context import count_tokens
-from ragbench.search.engine.request import SearchOptions
 
 
 @asynccontextmanager

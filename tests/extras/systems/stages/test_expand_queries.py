@@ -9,7 +9,7 @@ import pytest
 from ragbench.base.errors import ModelError
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.extras.systems.state import ExpandedQuery
-from ragbench.models.access import Models
+from ragbench.models.resolve import Models
 from tests.loopback import Loopback
 
 ANSWER = """<salient><term>lamps</term><term>DUSK</term><term>moon</term><term>x</term></salient>
