@@ -10,8 +10,6 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query
 from ragbench.config import composition
-from ragbench.extras.fit import calibrate
-from ragbench.extras.fit.calibrate import SignSample
 from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.engine.answer import SearchOptions, adapted_pipeline
 from tests.naming import naming
@@ -66,31 +64,3 @@ def test_evidence_refuses_unfit_searches() -> None:
         composition.compose(["dense=null", "calibration=evidence"])
     with pytest.raises(ConfigError, check=naming("weights", "lacks agreement")):
         stage(weights={"nearness": 1.0, "coverage": 1.0})
-
-
-def made(n: int = 60) -> SignSample:
-    """Answered searches are near and covered, near misses less so; each topic has one of both."""
-    rng = np.random.default_rng(13)
-    answered = np.column_stack([rng.normal(5, 1, n), rng.uniform(0.6, 1, n), rng.uniform(0, 1, n)])
-    missed = np.column_stack([rng.normal(2, 1, n), rng.uniform(0, 0.6, n), rng.uniform(0, 1, n)])
-    kinds = np.array([calibrate.ANSWERED] * n + [calibrate.NEAR_MISS] * n)
-    return SignSample(np.vstack([answered, missed]), kinds, np.array([f"g{i}" for i in range(n)] * 2))
-
-
-def test_evidence_fit_finds_what_separates_and_counts_both_errors() -> None:
-    sample = made()
-    fitted = calibrate.fit_evidence(sample)
-    assert fitted.weights["nearness"] > 0 and fitted.weights["coverage"] > 0
-    assert abs(fitted.weights["agreement"]) < fitted.weights["coverage"]
-    counted = calibrate.silences(np.array([0.9] * 45 + [0.1] * 15 + [0.4] * 6 + [0.1] * 54), sample, 0.3)
-    assert counted["false silence"] == pytest.approx(0.25)
-    assert counted["missed silence, near miss"] == pytest.approx(0.1)
-    assert np.isnan(counted["missed silence, no answer"])
-
-
-def test_evidence_no_topic_is_judged_by_a_fit_that_saw_it(monkeypatch) -> None:
-    sample, seen = made(), []
-    real = calibrate.fit_evidence
-    monkeypatch.setattr(calibrate, "fit_evidence", lambda part: seen.append(set(part.group.tolist())) or real(part))
-    assert len(calibrate.held_out_probabilities(sample)) == 120
-    assert set.intersection(*seen) == set() and all(len(part) == 48 for part in seen)

@@ -42,8 +42,8 @@ class CalibrateByEvidence(Reorder):
     deviations by which the best cosine exceeds those of everyday questions (`index.background`). `coverage`: the
     share of the query's idf that the first hit's text, title, path and headings hold, 0 to 1. `agreement`: the
     share of the first five documents of dense search that are among the first five of another list, 0 to 1. A sign
-    that a search cannot have, because a mode omits its lists, counts as typical. `ragbench fit calibration
-    calibration=evidence` fits the numbers on topics and their near misses. `noise` is that of `Calibrate`.
+    that a search cannot have, because a mode omits its lists, counts as typical. The
+    numbers were fitted on topics and their near misses. `noise` is that of `Calibrate`.
     """
 
     bias: float
