@@ -26,6 +26,9 @@ _WARNINGS = {
 _NOTES = {"negative-grade", "rare-type", "never-relevant"}
 """The codes of findings that are not errors."""
 _WORD = re.compile(r"\w+")
+_TOPICS, _OF_TYPE = 25, 5  # topics that a split, and a type, should have
+_LEAK_WORDS = 5  # of a query that must not occur verbatim in its answer
+_ALIKE = 0.8  # share of common words from which two queries are nearly the same
 
 
 @dataclass(frozen=True)
@@ -38,33 +41,17 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True)
-class CheckLimits:
-    """The limits from which a finding is reported.
-
-    `min_topics`: topics a split should have. `min_type_topics`: topics a type should have. `leak_words`: a query of at
-    least this many words must not occur verbatim in a document that is relevant to it. `near_duplicate`: share of
-    common words (Jaccard, 0-1) from which two queries count as nearly the same.
-    """
-
-    min_topics: int = 25
-    min_type_topics: int = 5
-    leak_words: int = 5
-    near_duplicate: float = 0.8
-
-
-def check(benchmark: Benchmark, limits: CheckLimits | None = None) -> list[Finding]:
+def check(benchmark: Benchmark) -> list[Finding]:
     """All findings, errors first, sorted."""
-    limits = limits or CheckLimits()
     documents = {document.docno: document for document in benchmark.documents}
     findings = [
         *_dangling(benchmark, documents),
         *_judgments(benchmark),
-        *_leaks(benchmark, documents, limits),
+        *_leaks(benchmark, documents),
         *_sources_in_documents(benchmark),
         *_quotes(benchmark, documents),
-        *_repetition(benchmark, limits),
-        *_splits(benchmark, limits),
+        *_repetition(benchmark),
+        *_splits(benchmark),
         *_never_relevant(benchmark),
     ]
     return sorted(findings, key=lambda f: (_RANK[f.severity], f.code, f.where, f.message))
@@ -133,12 +120,12 @@ def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
                 yield _finding("document-grade", topic.qid, message)
 
 
-def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: CheckLimits) -> Iterator[Finding]:
+def _leaks(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
     """Queries that occur verbatim in their answer: they test copying, not search."""
     names = file_names(benchmark)
     for topic in benchmark.topics:
         query = _words(topic.text)
-        if query.count(" ") + 1 < limits.leak_words:
+        if query.count(" ") + 1 < _LEAK_WORDS:
             continue
         sections = {t: g for t, g in benchmark.section_qrels.get(topic.qid, {}).items() if g > 0}
         relevant = sections or {t: g for t, g in benchmark.document_qrels.get(topic.qid, {}).items() if g > 0}
@@ -169,9 +156,9 @@ def _quotes(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Fi
         yield _finding(f"{quote.state}-quote", quote.qid, sentence)
 
 
-def _repetition(benchmark: Benchmark, limits: CheckLimits) -> Iterator[Finding]:
+def _repetition(benchmark: Benchmark) -> Iterator[Finding]:
     """Duplicate queries and documents."""
-    for first, second, likeness in near_duplicates([topic.text for topic in benchmark.topics], limits.near_duplicate):
+    for first, second, likeness in near_duplicates([topic.text for topic in benchmark.topics], _ALIKE):
         one, duplicate = benchmark.topics[first], benchmark.topics[second]
         if one.group and one.group == duplicate.group:
             continue
@@ -190,7 +177,7 @@ def _repetition(benchmark: Benchmark, limits: CheckLimits) -> Iterator[Finding]:
             yield _finding("duplicate-document", docnos[0], f"the same text as {', '.join(docnos[1:4])}")
 
 
-def _splits(benchmark: Benchmark, limits: CheckLimits) -> Iterator[Finding]:
+def _splits(benchmark: Benchmark) -> Iterator[Finding]:
     """Leaks between splits, and splits too small or too different to compare."""
     groups: dict[str, set[str]] = defaultdict(set)
     by_split: dict[str, list[Topic]] = defaultdict(list)
@@ -204,19 +191,19 @@ def _splits(benchmark: Benchmark, limits: CheckLimits) -> Iterator[Finding]:
     for split, topics in sorted(by_split.items()):
         if not split.strip():
             yield _finding("no-split", topics[0].qid, f"{len(topics)} topics have no split: write train or test")
-        if len(topics) < limits.min_topics:
+        if len(topics) < _TOPICS:
             yield _finding(
                 "few-topics",
                 split,
-                f"{len(topics)} queries, fewer than {limits.min_topics}: too few to detect a difference",
+                f"{len(topics)} queries, fewer than {_TOPICS}: too few to detect a difference",
             )
     types = Counter(topic.type for topic in benchmark.topics)
     for kind, total in sorted(types.items()):
-        if len(types) > 1 and total < limits.min_type_topics:
+        if len(types) > 1 and total < _OF_TYPE:
             yield _finding(
                 "rare-type",
                 kind,
-                f"queries of this type: {total}, fewer than {limits.min_type_topics}: their mean is unreliable",
+                f"queries of this type: {total}, fewer than {_OF_TYPE}: their mean is unreliable",
             )
         for split, topics in sorted(by_split.items()):
             expected = total * len(topics) / len(benchmark.topics)

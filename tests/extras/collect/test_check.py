@@ -3,26 +3,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.native import best_sections
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.collect.check import CheckLimits, Finding, check
+from ragbench.extras.collect.check import Finding, check
 
 TEA = Path(__file__).parents[2] / "data" / "tea"
-ENOUGH = CheckLimits(min_topics=0, min_type_topics=0)
 SECTIONS = {"q1": {"tea/brewing#water": 3}, "q2": {"tea/storing#storing-tea": 2}}
 TOPICS = (Topic("q1", "how hot for sencha"), Topic("q2", "keep leaves dry"))
+
+
+@pytest.fixture(autouse=True)
+def few_topics_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragbench.extras.collect.check._TOPICS", 0)
+    monkeypatch.setattr("ragbench.extras.collect.check._OF_TYPE", 0)
 
 
 def findings(
     topics: Sequence[Topic] = TOPICS,
     sections: Mapping[str, Mapping[str, int]] = SECTIONS,
     documents: Mapping[str, Mapping[str, int]] | None = None,
-    limits: CheckLimits = ENOUGH,
 ) -> list[Finding]:
     vault = read_vault(TEA / "vault").documents
     qrels = best_sections(sections) if documents is None else documents
-    return check(Benchmark("tea", vault, tuple(topics), qrels, sections), limits)
+    return check(Benchmark("tea", vault, tuple(topics), qrels, sections))
 
 
 def codes(reported: Sequence[Finding]) -> list[tuple[str, str, str]]:
@@ -129,12 +135,14 @@ def test_check_finds_leaks_between_splits() -> None:
     assert codes(findings((Topic("q1", "a", split=""), Topic("q2", "b", split="")))) == [("error", "no-split", "q1")]
 
 
-def test_check_finds_small_and_unbalanced_splits() -> None:
+def test_check_finds_small_and_unbalanced_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragbench.extras.collect.check._TOPICS", 11)
+    monkeypatch.setattr("ragbench.extras.collect.check._OF_TYPE", 2)
     topics = [Topic(f"a{n}", f"a {n}", "code", "train" if n < 9 else "test") for n in range(10)]
     topics += [Topic(f"b{n}", f"b {n}", "factual", "train" if n < 1 else "test") for n in range(10)]
     topics += [Topic("c", "c", "rare", "train")]
     sections = {topic.qid: {"tea/brewing#time": 1} for topic in topics}
-    reported = codes(findings(topics, sections, limits=CheckLimits(min_topics=11, min_type_topics=2)))
+    reported = codes(findings(topics, sections))
     assert reported == [
         ("warning", "few-topics", "test"),
         ("warning", "type-balance", "code"),
@@ -149,5 +157,5 @@ def test_check_finds_copies_and_negative_grades(tmp_path: Path) -> None:
     for name in ("a.md", "b.md"):
         (tmp_path / name).write_text("# Same\n\ntext\n")
     vault = read_vault(tmp_path).documents
-    reported = check(Benchmark("x", vault, (Topic("q", "t"),), {"q": {"a": 1, "b": -1}}), ENOUGH)
+    reported = check(Benchmark("x", vault, (Topic("q", "t"),), {"q": {"a": 1, "b": -1}}))
     assert codes(reported) == [("warning", "duplicate-document", "a"), ("note", "negative-grade", "q")]

@@ -6,7 +6,7 @@ import argparse
 
 from ragbench.base import console
 from ragbench.base.console import counted
-from ragbench.base.options import as_options
+from ragbench.base.errors import ConfigError
 from ragbench.extras.collect import model_options
 from ragbench.extras.collect.commands.topics import add_file, print_next, write_and_print
 
@@ -33,16 +33,16 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.config.benchmark import documents
     from ragbench.extras.collect.topics.collected import require_new
-    from ragbench.extras.collect.topics.draft import DraftSpec, draft
+    from ragbench.extras.collect.topics.draft import draft
 
     settings = composition.compose(arguments.overrides)
-    with as_options():
-        spec = DraftSpec(limit=arguments.limit)
+    if arguments.limit < 1:
+        raise ConfigError(f"--limit must be at least 1, got {arguments.limit}")
     model = settings.models().chat(model_options.spec_of(arguments))
     require_new(arguments.out, replace=arguments.replace)
     benchmark = documents(settings.data)
     with console.progress(arguments.quiet or arguments.json):
-        topics = draft(benchmark.documents, model.complete, spec)
+        topics = draft(benchmark.documents, model.complete, arguments.limit)
     n_topics, n_documents = counted(len(topics.topics), "drafted topic"), counted(len(benchmark.documents), "document")
     write_and_print(topics.by_file(benchmark), f"{n_topics} from {n_documents}", arguments)
     if not arguments.json:

@@ -35,13 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--least-sessions", type=int, default=1, metavar="N", help="minimum number of sessions with a query (default 1)"
     )
-    parser.add_argument(
-        "--least-clicks",
-        type=int,
-        default=2,
-        metavar="N",
-        help="minimum number of clicks on a relevant document (default 2)",
-    )
     add_file(parser)
     console.add_output(parser)
 
@@ -54,12 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     settings = composition.compose(arguments.overrides)
     with as_options():
-        spec = from_log.LogSpec(
-            limit=arguments.limit,
-            tail=arguments.tail,
-            least_sessions=arguments.least_sessions,
-            least_clicks=arguments.least_clicks,
-        )
+        spec = from_log.LogSpec(arguments.limit, arguments.tail, least_sessions=arguments.least_sessions)
     log = search_log.read(arguments.file)
     benchmark = settings.documents() if log.has_clicks else None
     topics = from_log.choose(log, spec, from_log.finder(benchmark.documents if benchmark else ()))

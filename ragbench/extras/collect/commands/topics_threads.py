@@ -8,7 +8,6 @@ from pathlib import Path
 from ragbench.base import console
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.options import as_options
 from ragbench.extras.collect.commands.topics import add_file, print_next, write_and_print
 
 DESCRIPTION = """Take user questions from an issue tracker or forum, judged by the pages that answers link to.
@@ -16,7 +15,7 @@ DESCRIPTION = """Take user questions from an issue tracker or forum, judged by t
 Read the questions before you use them: delete lines of the file, or shorten a text."""
 EXAMPLES = """examples:
   ragbench topics threads issues.json --site https://docs.example.org data=vault data.corpus=docs
-  ragbench topics threads issues.json --site https://docs.example.org --redirects moved.txt --per-page 3
+  ragbench topics threads issues.json --site https://docs.example.org --redirects moved.txt
 then: ragbench run -m exp=baseline,recommended data=vault data.corpus=docs data.queries=topics.jsonl
 """
 
@@ -34,9 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="redirects of the site: a file of its tools, such as _redirects, or lines `OLD NEW` of paths",
     )
-    parser.add_argument(
-        "--per-page", type=int, default=5, metavar="N", help="maximum number of queries for each page (default 5)"
-    )
     add_file(parser)
     console.add_output(parser)
 
@@ -48,13 +44,11 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.collect.topics import threads
 
     settings = composition.compose(arguments.overrides)
-    with as_options():
-        spec = threads.ThreadSpec(per_page=arguments.per_page)
     issue_threads = threads.read(arguments.file)
     moved = read_redirect_file(arguments.redirects) if arguments.redirects else None
     benchmark = settings.documents()
     pages = threads.Pages(benchmark.documents, arguments.site, moved)
-    topics = threads.choose(issue_threads, pages, spec).by_file(benchmark)
+    topics = threads.choose(issue_threads, pages).by_file(benchmark)
     if all(topic.type == threads.NAMED for topic in topics.topics):
         raise BenchmarkError(
             f"none of {len(issue_threads)} threads links to a document below {arguments.site}: name the address under "

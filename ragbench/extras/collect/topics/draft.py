@@ -11,14 +11,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Interval
 
 from ragbench.base import progress
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
-from ragbench.base.options import Count, Natural, Validated
 from ragbench.base.types import Document, Section
 from ragbench.benchmark import native
 from ragbench.benchmark.benchmark import Topic, area, with_splits
@@ -38,6 +34,9 @@ _K1, _B = 1.2, 0.75  # of BM25
 _STEM = 6  # letters to which words are cut
 _HEADINGS = 3  # times that headings and title count
 _SEED = 13  # of the order of sections and of the splits
+_TRAIN = 0.5  # share of the topics for tuning
+_TRIES = 3  # sections that are tried for each topic
+_OTHERS, _ANSWERS = 5, 2  # other sections that are tried, and the most that may answer a question, its own included
 
 ASK = """Below is a section of a documentation. Write one question that this section answers and that somebody might \
 type into the search box who has the problem but has not read the section.
@@ -131,38 +130,23 @@ def _stems(text: str) -> list[str]:
     return [word[:_STEM] for word in words(text)]
 
 
-@dataclass(frozen=True)
-class DraftSpec(Validated):
-    """How many topics (`limit`), the share for tuning (`train`), and how strict the checks are.
-
-    `others`: how many other sections are tried; `answers`: the most sections that may answer a question, its own
-    included; `tries`: the most sections that are tried for each topic.
-    """
-
-    limit: Count = 100
-    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
-    others: Natural = 5
-    answers: Count = 2
-    tries: Count = 3
-
-
-def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> CollectedTopics:
-    """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
+def draft(documents: Sequence[Document], ask: Ask, limit: int) -> CollectedTopics:
+    """Up to `limit` topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
     evidence = SectionFinder(documents)
     dropped: Counter[str] = Counter()
     kept_by_id: dict[str, tuple[Passage, list[str]]] = {}
     for number, passage in enumerate(_order(evidence.passages)):
-        if len(kept_by_id) == spec.limit or number == spec.tries * spec.limit:
+        if len(kept_by_id) == limit or number == _TRIES * limit:
             break
         question = _line(ask(_prompt(ASK, passage)))
-        answers, reason = _answers(question, passage, evidence, ask, spec)
+        answers, reason = _answers(question, passage, evidence, ask)
         if not reason and any(near_duplicates([question, *kept_by_id], _LIKENESS)):
             reason = "near-duplicates"
         if reason:
             dropped[reason] += 1
         else:
             kept_by_id[question] = passage, answers
-            progress.report("drafting topics", len(kept_by_id), spec.limit)
+            progress.report("drafting topics", len(kept_by_id), limit)
     if not kept_by_id:
         reasons = (
             ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
@@ -175,12 +159,10 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> Collected
         Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
         for question, (passage, _) in kept_by_id.items()
     ]
-    return CollectedTopics(with_splits(listed, judged, _SEED, spec.train), judged, sections, dict(dropped))
+    return CollectedTopics(with_splits(listed, judged, _SEED, _TRAIN), judged, sections, dict(dropped))
 
 
-def _answers(
-    question: str, passage: Passage, evidence: SectionFinder, ask: Ask, spec: DraftSpec
-) -> tuple[list[str], str]:
+def _answers(question: str, passage: Passage, evidence: SectionFinder, ask: Ask) -> tuple[list[str], str]:
     """The ids of the sections that answer a question, and the reason to drop it, empty to keep it."""
     question_words = words(question)
     if not 3 <= len(question_words) <= 40:
@@ -193,11 +175,11 @@ def _answers(
     if not _says_yes(ask(_prompt(_CHECK, passage, question))):
         return [], "not answered by its section"
     answers = [passage.id]
-    near = evidence.find(question, spec.others + 1)
-    for neighbour in [neighbour for neighbour in near if neighbour.id != passage.id][: spec.others]:
+    near = evidence.find(question, _OTHERS + 1)
+    for neighbour in [neighbour for neighbour in near if neighbour.id != passage.id][:_OTHERS]:
         if _says_yes(ask(_prompt(_CHECK, neighbour, question))):
             answers.append(neighbour.id)
-            if len(answers) > spec.answers:
+            if len(answers) > _ANSWERS:
                 return [], "answered by many sections"
     return answers, ""
 

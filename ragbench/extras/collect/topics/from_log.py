@@ -42,15 +42,13 @@ _GROUPED = 0.7  # share of common words from which two queries stay on one side 
 class LogSpec(Validated):
     """How to sample: `limit` topics, a share `tail` of them among queries that were asked once.
 
-    `train`: share of the topics for tuning; `least_sessions`: sessions that must have asked a query; `least_clicks`:
-    searches that must have led to a document before it is relevant.
+    `train`: share of the topics for tuning; `least_sessions`: sessions that must have asked a query.
     """
 
     limit: Count = 100
     tail: Share = 0.25
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
     least_sessions: Count = 1
-    least_clicks: Count = minimums.CLICKS
 
 
 @dataclass
@@ -66,10 +64,12 @@ class Clicks:
         for rank, name in enumerate(search.shown):
             self.expected[name] += search.count * float(rates[rank])
 
-    def relevant(self, least: int = minimums.CLICKS) -> list[str]:
-        """The documents that were clicked `least` times or more, and at least as often as expected at their ranks."""
+    def relevant(self) -> list[str]:
+        """The documents that were clicked `minimums.CLICKS` times or more, and as often as expected at their ranks."""
         return sorted(
-            name for name, count in self.clicked.items() if count >= max(least, self.expected.get(name, 0.0) - 1e-9)
+            name
+            for name, count in self.clicked.items()
+            if count >= max(minimums.CLICKS, self.expected.get(name, 0.0) - 1e-9)
         )
 
 
@@ -153,7 +153,7 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
         qid = f"l-{text_digest(normal_form(query.text), 10)}"
         topic = Topic(qid, query.text, FREQUENT if query.count > 1 else RARE, group=group, provenance=_LOGGED)
         topics.append(topic)
-        relevant = query.clicks.relevant(spec.least_clicks)
+        relevant = query.clicks.relevant()
         docnos = [docno for name in relevant if (docno := docno_of(name)) is not None]
         named, resolved = named + len(relevant), resolved + len(docnos)
         if docnos:

@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError
-from ragbench.base.options import Count, Factor, Share, Validated
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.names import Names, address
@@ -35,6 +34,10 @@ LINK, ASKER, NAMED = "link", "asker-link", "named"
 """Evidence that a page answers: another user linked it, only the asker did, an answer names its title."""
 _GRADES = {LINK: 2, NAMED: 2, ASKER: 1}
 _LEAST_NAMED = 3  # words of a title that counts as named: shorter ones are common words
+_PER_PAGE = 5  # topics of one page
+_LEAST_WORDS, _MOST_WORDS = 3, 40  # of a question, which is the title and the first sentences of a thread
+_SENTENCES = 2
+_ALIKE = 0.8  # share of common words from which two questions count as one
 
 _BLOCKS = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<!--.*?-->|<details.*?</details>|<pre.*?</pre>", re.S)
 _URL = re.compile(r"https?://[^\s<>\"'`\])]+")
@@ -64,21 +67,6 @@ class Thread:
     key: str
     title: str
     posts: tuple[Post, ...]
-
-
-@dataclass(frozen=True)
-class ThreadSpec(Validated):
-    """At most `per_page` topics of one page and `most_words` of a question, which is its title and first sentences.
-
-    Questions of fewer than `least_words` are excluded, and those that share at least `alike` of their words with one
-    that was taken.
-    """
-
-    per_page: Count = 5
-    most_words: Count = 40
-    least_words: Count = 3
-    alike: Share = 0.8
-    sentences: Factor = 2
 
 
 @dataclass(frozen=True)
@@ -199,7 +187,7 @@ def _words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.lower()))} "
 
 
-def question_of(thread: Thread, spec: ThreadSpec) -> str:
+def question_of(thread: Thread) -> str:
     """The title and the first sentences of a thread without code, logs, addresses and greetings."""
     body = _BLOCKS.sub("\n", thread.posts[0].text if thread.posts else "")
     lines = [line for line in body.splitlines() if not _DROPPED_LINE.match(line) and not _LOG_LINE.match(line)]
@@ -207,13 +195,14 @@ def question_of(thread: Thread, spec: ThreadSpec) -> str:
     spoken: list[str] = []
     for sentence in _SENTENCE.split(text.strip()):
         words = _GREETING.sub("", re.sub(r"[*_`]+", "", sentence).strip()).split()
-        if len(words) >= spec.least_words and len(spoken) < int(spec.sentences):
+        if len(words) >= _LEAST_WORDS and len(spoken) < _SENTENCES:
             spoken.append(" ".join(words))
     title = " ".join(_URL.sub(" ", re.sub(r"^\s*(?:\[[^\]]*\]\s*)+", "", thread.title)).replace("`", "").split())
     if title and title[-1] not in ".!?:":
         title += "."
     words = [*title.split(), *" ".join(spoken).split()]
-    return " ".join(words[: spec.most_words]).removesuffix(".") if not spoken else " ".join(words[: spec.most_words])
+    question = " ".join(words[:_MOST_WORDS])
+    return question if spoken else question.removesuffix(".")
 
 
 def evidence_of(thread: Thread, pages: Pages) -> tuple[str, dict[str, int]]:
@@ -237,17 +226,17 @@ def evidence_of(thread: Thread, pages: Pages) -> tuple[str, dict[str, int]]:
     return (NAMED, dict.fromkeys(docnos, _GRADES[NAMED])) if docnos else ("", {})
 
 
-def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadTopics:
+def choose(threads: Sequence[Thread], pages: Pages) -> ThreadTopics:
     """A topic for every thread whose answer is known, the surest evidence first where a page has too many."""
     dropped: Counter[str] = Counter()
     order = (LINK, NAMED, ASKER)
     candidates = []
     for number, thread in enumerate(threads):
         kind, grades = evidence_of(thread, pages)
-        text = question_of(thread, spec)
+        text = question_of(thread)
         if not grades:
             dropped["without a page of the site"] += 1
-        elif len(text.split()) < spec.least_words:
+        elif len(text.split()) < _LEAST_WORDS:
             dropped["without words"] += 1
         elif reason := personal(text):
             dropped[f"with {reason}"] += 1
@@ -258,10 +247,10 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
     token_sets: list[frozenset[str]] = []
     for _, number, thread, text, kind, grades in sorted(candidates, key=lambda candidate: candidate[:2]):
         tokens = frozenset(_WORD.findall(text.lower()))
-        if any(len(tokens & tokens_before) >= spec.alike * len(tokens | tokens_before) for tokens_before in token_sets):
+        if any(len(tokens & tokens_before) >= _ALIKE * len(tokens | tokens_before) for tokens_before in token_sets):
             dropped["almost like another"] += 1
             continue
-        if all(pages_used[docno] >= spec.per_page for docno in grades):
+        if all(pages_used[docno] >= _PER_PAGE for docno in grades):
             dropped["on pages with enough topics"] += 1
             continue
         token_sets.append(tokens)

@@ -10,7 +10,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.collect.topics.draft import DraftSpec, SectionFinder, draft
+from ragbench.extras.collect.topics.draft import SectionFinder, draft
 from tests.naming import naming
 
 FILLER = " ".join(f"word{number}" for number in range(40))
@@ -23,7 +23,7 @@ def notes(folder: Path, **texts: str) -> Path:
     return folder
 
 
-def drafted(folder: Path, question: str, yes: tuple[str, ...], **options):
+def drafted(folder: Path, question: str, yes: tuple[str, ...], limit: int = 100):
     """Drafts where the model always asks `question`, and finds it answered by texts that hold one of `yes`."""
 
     def ask(prompt: str) -> str:
@@ -31,7 +31,7 @@ def drafted(folder: Path, question: str, yes: tuple[str, ...], **options):
             return f' "{question}" \nBecause.'
         return "Yes." if any(text in prompt for text in yes) else "no"
 
-    return draft(read_vault(folder).documents, ask, DraftSpec(**options))
+    return draft(read_vault(folder).documents, ask, limit)
 
 
 def test_draft_keeps_question_of_one_section(tmp_path: Path) -> None:
@@ -44,12 +44,13 @@ def test_draft_keeps_question_of_one_section(tmp_path: Path) -> None:
     assert dropped in ({}, {"not answered by its section": 1})
 
 
-def test_draft_judges_other_sections_that_answer(tmp_path: Path) -> None:
+def test_draft_judges_other_sections_that_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes(tmp_path, one="Open a stuck door.", two="Open a stuck door.", three="A lamp gives light.")
     made = drafted(tmp_path, QUESTION, ("stuck door.",), limit=1)
     assert set(next(iter(made.section_qrels.values()))) == {"one#one", "two#two"}
+    monkeypatch.setattr("ragbench.extras.collect.topics.draft._ANSWERS", 1)
     with pytest.raises(BenchmarkError, check=naming("many sections")):
-        drafted(tmp_path, QUESTION, ("stuck door.",), answers=1)
+        drafted(tmp_path, QUESTION, ("stuck door.",))
 
 
 @pytest.mark.parametrize(
@@ -67,11 +68,13 @@ def test_draft_counts_dropped_questions(tmp_path: Path, question: str, reason: s
         drafted(tmp_path, question, ())
 
 
-def test_draft_drops_repeated_questions_and_limits_tries(tmp_path: Path) -> None:
+def test_draft_drops_repeated_questions_and_limits_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragbench.extras.collect.topics.draft._OTHERS", 0)
+    monkeypatch.setattr("ragbench.extras.collect.topics.draft._TRIES", 2)
     notes(tmp_path, **{f"n{number}": f"Number {number}." for number in range(6)})
-    made = drafted(tmp_path, QUESTION, ("Number",), limit=1, others=0)
+    made = drafted(tmp_path, QUESTION, ("Number",), limit=1)
     assert len(made.topics) == 1
-    made = drafted(tmp_path, QUESTION, ("Number",), limit=2, others=0, tries=2)
+    made = drafted(tmp_path, QUESTION, ("Number",), limit=2)
     assert len(made.topics) == 1 and made.dropped == {"near-duplicates": 3}
 
 
@@ -109,5 +112,7 @@ def test_draft_command_asks_once_for_each_prompt(
 def test_draft_command_requires_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["topics", "draft"]) == 2
     assert "name the model with --endpoint and --model" in capsys.readouterr().err
+    assert cli.main(["topics", "draft", "--limit", "0"]) == 2
+    assert "--limit must be at least 1, got 0" in capsys.readouterr().err
     assert cli.main(["topics", "draft", "--endpoint", "ftp://x", "--model", "m"]) == 2
     assert "--endpoint must begin with http:// or https://" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.redirects import Redirects
 from ragbench.commands import cli
 from ragbench.extras.collect.topics import threads
-from ragbench.extras.collect.topics.threads import Pages, Post, Thread, ThreadSpec
+from ragbench.extras.collect.topics.threads import Pages, Post, Thread
 
 SITE = "https://docs.lampwork.example/manual"
 
@@ -92,12 +92,11 @@ def test_pages_find_document_of_address(pages: Pages, address: str, docno: str |
 
 def test_question_of_thread_is_title_and_first_sentences() -> None:
     thread = threads._of_json(ISSUES[0], 1)
-    assert threads.question_of(thread, ThreadSpec()) == (
+    assert threads.question_of(thread) == (
         "Lamp flickers after the dimmer is paired. My lamp flickers for a minute after pairing. Is that normal?"
     )
-    assert threads.question_of(thread, ThreadSpec(most_words=5)) == "Lamp flickers after the dimmer"
     code_only = Thread("1", "See `lamp on` failing https://x.example", (Post("a", "```\nonly code\n```"),))
-    assert threads.question_of(code_only, ThreadSpec()) == "See lamp on failing"
+    assert threads.question_of(code_only) == "See lamp on failing"
 
 
 def test_evidence_of_thread_names_who_linked(pages: Pages) -> None:
@@ -111,12 +110,13 @@ def test_evidence_of_thread_names_who_linked(pages: Pages) -> None:
     ]
 
 
-def test_threads_skip_copies_personal_data_and_full_pages(pages: Pages) -> None:
-    made = threads.choose([threads._of_json(entry, 0) for entry in ISSUES], pages, ThreadSpec())
+def test_threads_skip_copies_personal_data_and_full_pages(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = threads.choose([threads._of_json(entry, 0) for entry in ISSUES], pages)
     assert [topic.qid for topic in made.topics] == ["thread-11", "thread-12", "thread-13", "thread-14"]
     assert {topic.provenance for topic in made.topics} == {"threads"}
     assert made.dropped == {"without a page of the site": 1, "almost like another": 1, "with a mail address": 1}
-    few = threads.choose([threads._of_json(entry, 0) for entry in ISSUES], pages, ThreadSpec(per_page=1))
+    monkeypatch.setattr(threads, "_PER_PAGE", 1)
+    few = threads.choose([threads._of_json(entry, 0) for entry in ISSUES], pages)
     # The link of another person (14) comes before that of the asker (12).
     assert [topic.qid for topic in few.topics] == ["thread-11", "thread-13", "thread-14"]
 
