@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ _COPIES = {
     "languages": LANGUAGE_FOLDER,
 }
 _COPY_DEPTH, _COPIES_SHOWN = 4, 3
+_CONFLICTS = ("*conflicted copy*", "*.sync-conflict-*")  # of Dropbox and Nextcloud, of Syncthing
 
 
 def recognise(folder: Path) -> tuple[str, dict[str, Any]]:
@@ -107,6 +109,7 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: An
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
     lines += [f"excluded: {note}" for note in vault.notes if queries is None or str(queries) not in note]
     lines += copies([document.path for document in vault.documents])
+    lines += conflicts([document.path for document in vault.documents])
     if queries is not None:
         lines += [note for note in vault.notes if note.startswith(f"{queries}: ")]
         answered = sum(topic.qid in vault.document_qrels for topic in vault.topics)
@@ -145,6 +148,18 @@ def copies(paths: Collection[str]) -> list[str]:
         first = max(endings, key=lambda ending: (len(endings[ending]), ending))
         plain = endings.pop(first)
     return lines + _copies_of("languages", first, endings, plain)
+
+
+def conflicts(paths: Collection[str]) -> list[str]:
+    """Second copies of pages that a synchronised folder made of two edits, and the key that excludes them."""
+    found = [(path, glob) for path in paths for glob in _CONFLICTS if fnmatch(posixpath.basename(path), glob)]
+    globs = ", ".join(f'"{glob}"' for glob in dict.fromkeys(glob for _, glob in found))
+    if not found:
+        return []
+    return [
+        f"conflicted copies of a synchronised folder: {counted(len(found), 'page')}, such as {min(found)[0]}; "
+        f"to exclude them, add data.exclude: [{globs}] to ragbench.yaml"
+    ]
 
 
 def _copies_of(kind: str, first: str, others: Mapping[str, set[str]], pages: set[str], sign: str = "") -> list[str]:

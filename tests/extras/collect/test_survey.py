@@ -107,6 +107,18 @@ def test_init_names_translations_by_file_name(init, notes: Path, names: list[str
     assert len(excluded) == globs and len(read_vault(notes, exclude=excluded).documents) == len(names) - globs
 
 
+def test_init_names_conflicted_copies_of_synchronised_folder(init, notes: Path) -> None:
+    shutil.rmtree(notes)
+    notes.mkdir()
+    copied = ("lamps (Ada's conflicted copy 2026-01-02)", "lamps.sync-conflict-20260102-120000-ABCDEF7")
+    for name in ("lamps", "conflicted", *copied):
+        (notes / f"{name}.md").write_text(f"# Lamps\n\nThe lamps of {name}.\n")
+    _, out, _ = init()
+    assert f"conflicted copies of a synchronised folder: 2 pages, such as {copied[0]}.md" in out
+    globs = json.loads(re.findall(r"add data\.exclude: (\[.*?\])", out)[0])
+    assert len(read_vault(notes, exclude=globs).documents) == 2
+
+
 def test_init_names_second_language_and_what_finds_it(notes: Path, init) -> None:
     (notes / "lampe.md").write_text("# Lampe\n\nDer Schlüssel ist nicht in der Lampe, und das Haus ist dunkel.\n")
     keys = "index.lexical.analyzer=technical+german, index.encoder.name stays, because it finds documents in English"
