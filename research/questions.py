@@ -4,7 +4,8 @@
     python -m research.questions research/data/questions_zh.yaml CHECKOUT FOLDER [--words WORDS]
 
 FOLDER becomes a site as `research/languages.py` reads it: `vault/`, `queries.jsonl` and `qrels/test.tsv`. WORDS is a
-file of JSON lines with `thread` and `text`, the words that the users typed, instead of the paraphrases.
+file of JSON lines with `thread` and `text`, the words that the users typed, instead of the paraphrases. The files of
+`research/data/english` have threads and judgments only, so that they need WORDS.
 """
 
 from __future__ import annotations
@@ -19,27 +20,30 @@ from typing import Any
 from ragbench.boundary.yaml import read_yaml_file
 
 _GRADES = {"answers": 2, "helps": 1}
+_SUFFIXES = (".md", ".mdx")
 
 
 def write_site(file: Path, checkout: Path, folder: Path, words: Mapping[str, str] | None = None) -> None:
     """Write the site of a file of questions. With `words`, the text by thread, only questions of those threads.
 
-    Raises KeyError where a judged page is not in the checkout.
+    Raises KeyError where a judged page is not in the checkout, or where the file keeps no words of a question.
     """
     data = read_yaml_file(file)
     pages = checkout / data["folder"]
     shutil.rmtree(folder, ignore_errors=True)
-    for page in pages.rglob("*.md"):
-        place = folder / "vault" / page.relative_to(pages)
+    for page in (file for suffix in _SUFFIXES for file in pages.rglob(f"*{suffix}")):
+        place = (folder / "vault" / page.relative_to(pages)).with_suffix(".md")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(page, place)
     lines, judged = [], ["query-id\tcorpus-id\tscore"]
     for question in data["questions"]:
         if words is not None and question["thread"] not in words:
             continue
-        text = question["question"] if words is None else words[question["thread"]]
+        text = question.get("question", "") if words is None else words[question["thread"]]
+        if not text:
+            raise KeyError(f"{file} does not have the words of {question['thread']}: give them with --words")
         lines.append(json.dumps({"_id": question["thread"], "text": text}, ensure_ascii=False))
-        judged += [f"{question['thread']}\t{page}\t{grade}" for page, grade in _judged(question, pages)]
+        judged += [f"{question['thread']}\t{page}\t{grade}" for page, grade in _judged(question, folder / "vault")]
     (folder / "queries.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "qrels").mkdir()
     (folder / "qrels" / "test.tsv").write_text("\n".join(judged) + "\n", encoding="utf-8")

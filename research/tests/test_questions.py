@@ -37,6 +37,18 @@ def test_site_has_pages_questions_and_grades(checkout: Path) -> None:
     assert site.qrels == {"a/b#1": [("x.md", 2), ("sub/y.md", 1)], "a/b#2": [("x.md", 2)]}
 
 
+def test_site_without_words_is_an_error(checkout: Path) -> None:
+    (checkout / "questions.yaml").write_text("folder: docs\nquestions: [{thread: a/b#1, answers: [x.md]}]")
+    with pytest.raises(KeyError, match=r"questions.yaml does not have the words of a/b#1: give them with --words"):
+        write_site(checkout / "questions.yaml", checkout, checkout / "site")
+
+
+def test_site_names_pages_in_mdx_as_markdown(checkout: Path) -> None:
+    (checkout / "docs" / "x.md").rename(checkout / "docs" / "x.mdx")
+    write_site(checkout / "questions.yaml", checkout, checkout / "site")
+    assert Site.of(checkout / "site").pages == {"x.md", "sub/y.md"}
+
+
 def test_site_of_typed_words_has_only_their_threads(checkout: Path) -> None:
     write_site(checkout / "questions.yaml", checkout, checkout / "site", {"a/b#2": "wo steht das"})
     site = Site.of(checkout / "site")
@@ -59,3 +71,13 @@ def test_questions_are_in_their_language_and_five_a_page_at_most(file: Path) -> 
     assert {question["evidence"] for question in questions} <= {"link", "asker", "named", "read"}
     assert max(Counter(page for question in questions for page in question["answers"]).values()) <= 5
     assert language("\n".join(question["question"] for question in questions)) == data["language"]
+
+
+@pytest.mark.parametrize("file", sorted((DATA / "english").glob("*.yaml")), ids=lambda file: file.stem)
+def test_threads_about_english_sites_are_judged_five_a_page_at_most(file: Path) -> None:
+    data = read_yaml_file(file)
+    assert (data["language"], len(data["commit"])) == ("English", 40)
+    questions = data["questions"]
+    assert len({question["thread"] for question in questions}) == len(questions) >= 29
+    assert {question["evidence"] for question in questions} <= {"link", "asker", "named", "written", "read"}
+    assert max(Counter(page for question in questions for page in question["answers"]).values()) <= 5
