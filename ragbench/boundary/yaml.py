@@ -44,6 +44,12 @@ def read_yaml(
         raise BoundaryError(f"invalid YAML ({' '.join(str(error).split())[:120]})") from None
 
 
+def read_yaml_nodes(text: str) -> yaml.Node | None:
+    """The nodes of a text of YAML with their places, to change a part and keep the rest. Raises BoundaryError."""
+    read_yaml(text)
+    return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
 def read_frontmatter(text: str) -> Any:
     """The value of frontmatter, as lenient as other readers of notes: a repeated key has its last value.
 

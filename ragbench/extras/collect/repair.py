@@ -22,13 +22,15 @@ from ragbench.benchmark.follow import Followed
 from ragbench.benchmark.lines import cases_in, is_comment, name_of_field, raw_lines, read_table, write_atomically
 from ragbench.benchmark.names import site_anchors
 from ragbench.boundary.json import read_json, read_json_file, read_text
-from ragbench.boundary.yaml import read_yaml
+from ragbench.boundary.yaml import read_yaml, read_yaml_nodes
 
 _LISTS = (*vault.COLUMNS["relevant"], "sources", "url")
 """Fields with names of documents, in tables of queries and in golden files."""
 _OF_PAGES = ("id", "ids", "docno")
 """Fields with the name of a page, in an object among the expected ones of a golden file."""
 _NAMED = (*_LISTS, *_OF_PAGES)
+_TEXT = "tag:yaml.org,2002:str"
+_PLAIN = re.compile(r"[A-Za-z_./][\w./#-]*")  # a name that YAML reads without quotes
 _Rename = Callable[[str], list[str]]
 """The names to write for a name: itself, where it is now, or none."""
 
@@ -76,15 +78,14 @@ def written_names(file: Path) -> Iterator[str]:
 def rewritten(file: Path, rename: _Rename) -> str:
     """The text of a file with other names. Raises BenchmarkError for a file of another form.
 
-    JSON and YAML keep the order of their fields, but not their layout and comments.
+    YAML keeps its comments and its layout, JSON the order of its fields.
     """
     suffix = file.suffix.lower()
     try:
         if suffix in (".json", ".jsonl", ".ndjson"):
             return _json(file, rename)
         if suffix in (".yaml", ".yml"):
-            changed = _renamed(read_yaml(read_text(file)), rename)
-            return yaml.safe_dump(changed, allow_unicode=True, sort_keys=False)
+            return _yaml(read_text(file), rename)
     except BoundaryError as error:
         raise BenchmarkError(f"{file} cannot be read: {error}") from None
     if suffix == ".csv" or (suffix == ".tsv" and _is_table_of_queries(file)):
@@ -133,14 +134,12 @@ def _renamed_entries(names: list[str], rename: _Rename) -> list[str]:
 def _json(file: Path, rename: _Rename) -> str:
     if file.suffix.lower() != ".json":
         return "".join(_json_line(raw, rename) for _, raw in raw_lines(file))
-    return json.dumps(_renamed(read_json_file(file), rename), ensure_ascii=False, indent=2) + "\n"
-
-
-def _renamed(value: Any, rename: _Rename) -> Any:
-    """The content of a golden file with other names."""
+    value = read_json_file(file)
     if isinstance(value, Mapping) and not cases_in(value):
-        return {query: _names_in(pages, rename) for query, pages in value.items()}  # the expected pages by query
-    return _walked(value, rename)
+        changed = {query: _names_in(pages, rename) for query, pages in value.items()}  # the expected pages by query
+    else:
+        changed = _walked(value, rename)
+    return json.dumps(changed, ensure_ascii=False, indent=2) + "\n"
 
 
 def _json_line(raw: str, rename: _Rename) -> str:
@@ -170,6 +169,84 @@ def _names_in(value: Any, rename: _Rename) -> Any:
         texts = [new for item in value if isinstance(item, str) for new in _renamed_entries([item], rename)]
         return texts + [_walked(item, rename, _NAMED) for item in value if not isinstance(item, str)]
     return _walked(value, rename, _NAMED)
+
+
+def _yaml(text: str, rename: _Rename) -> str:
+    """The text with new names in their places; an entry of a list without one loses its line."""
+    root = read_yaml_nodes(text)
+    if isinstance(root, yaml.MappingNode) and not cases_in(read_yaml(text)):
+        edits = [edit for _, value in root.value for edit in _edits(text, value, rename)]
+    else:
+        edits = list(_walked_nodes(text, root, rename, _LISTS))
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _walked_nodes(
+    text: str, node: yaml.Node | None, rename: _Rename, fields: Collection[str]
+) -> Iterator[tuple[int, int, str]]:
+    """(start, end, new text) of the names in these fields."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _walked_nodes(text, item, rename, fields)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if name_of_field(key.value) in fields:
+                yield from _edits(text, value, rename)
+            else:
+                yield from _walked_nodes(text, value, rename, fields)
+
+
+def _edits(text: str, node: yaml.Node, rename: _Rename) -> Iterator[tuple[int, int, str]]:
+    """As `_walked_nodes`, of the names in the value of one field."""
+    if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
+        yield from _edit(node, [";".join(_renamed_entries(quotes.entries(node.value), rename))])
+    if not isinstance(node, yaml.SequenceNode):
+        yield from _walked_nodes(text, node, rename, _NAMED)
+        return
+    names = {
+        item: _renamed_entries([item.value], rename)
+        for item in node.value
+        if isinstance(item, yaml.ScalarNode) and item.tag == _TEXT
+    }
+    if node.flow_style and all(isinstance(item, yaml.ScalarNode) for item in node.value):
+        if any(new != [item.value] for item, new in names.items()):
+            cells = (
+                [_written(name, item.style) for name in names[item]] if item in names else [_raw(text, item)]
+                for item in node.value
+            )
+            yield node.start_mark.index, node.end_mark.index, f"[{', '.join(cell for each in cells for cell in each)}]"
+        return
+    for item in node.value:
+        if item not in names:
+            yield from _walked_nodes(text, item, rename, _NAMED)
+            continue
+        start, end = text.rfind("\n", 0, item.start_mark.index) + 1, text.find("\n", item.end_mark.index) + 1
+        lead = text[start : item.start_mark.index]
+        if names[item] or lead.strip() != "-":
+            yield from _edit(item, names[item] or [""], lead)
+        else:
+            yield start, end or len(text), ""
+
+
+def _raw(text: str, node: yaml.Node) -> str:
+    return text[node.start_mark.index : node.end_mark.index]
+
+
+def _edit(node: yaml.ScalarNode, names: list[str], lead: str = "") -> Iterator[tuple[int, int, str]]:
+    if names != [node.value]:
+        new = f"\n{lead}".join(_written(name, node.style) for name in names)
+        yield node.start_mark.index, node.end_mark.index, new
+
+
+def _written(name: str, style: str | None) -> str:
+    """A text of YAML, in quotes where it had some or needs them."""
+    if style == "'":
+        return "'" + name.replace("'", "''") + "'"
+    if style is None and _PLAIN.fullmatch(name) and read_yaml(name) == name:
+        return name
+    return json.dumps(name, ensure_ascii=False)
 
 
 def repaired_path(path: Path) -> Path:
