@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, LiveError
-from ragbench.base.types import Section
+from ragbench.base.types import Document, Section
 from ragbench.benchmark.documents import identifier
-from ragbench.benchmark.names import address, addresses, derived_addresses, site_anchors
+from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.runs import read_run, trec_eval_order
-from ragbench.corpus.searched import normalised
 from ragbench.corpus.sections import slug
 from ragbench.index.chunks import ChunkTable
 
@@ -41,7 +41,7 @@ class HitMatcher:
         """The documents and chunks of a table."""
         self._table = table
         self._prefix = prefix.strip("/").casefold()
-        self._sections: dict[int, Mapping[str, int]] = {}  # numbers by anchor on a site, of the documents asked for
+        self._document = cache(self._named)
 
     @property
     def docnos(self) -> Sequence[str]:
@@ -71,39 +71,22 @@ class HitMatcher:
         section = self._in_section(document, named) if named else None
         return shared if shared is not None else section if section is not None else first
 
-    def _document(self, name: str) -> int | None:
-        """The row of a document by docno, path, address, title, or an end of its path that no other document has."""
-        if (row := self._table.document_number.get(identifier(name))) is not None:
-            return row
-        keys = [address(name), self._without_prefix(address(urlsplit(name).path))]
-        for table, wanted_keys in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
-            if rows := [table[key] for key in wanted_keys if key in table]:
-                return rows[0]
-        parts = keys[1].split("/")
-        # A file name alone is not enough: a page elsewhere may have the same.
-        tails = ("/".join(parts[i:]) for i in range(1, len(parts) - 1))
-        return next((self._by_key[tail] for tail in tails if tail in self._by_key), self._by_tail.get(keys[1]))
-
-    def _without_prefix(self, key: str) -> str:
-        inside = self._prefix and (key == self._prefix or key.startswith(f"{self._prefix}/"))
-        return key[len(self._prefix) :].strip("/") if inside else key
+    def _named(self, name: str) -> int | None:
+        """The row of a document by any name of `Names`, with the prefix and without it."""
+        url = urlsplit(name.replace("\\", "/"))
+        below = url.path.strip("/")
+        if self._prefix and f"{below}/".casefold().startswith(f"{self._prefix}/"):
+            below = below[len(self._prefix) :].strip("/")
+        names = (name, url._replace(fragment="").geturl(), f"/{below}")
+        docno = next(filter(None, map(self._names.document, names)), None)
+        return None if docno is None else self._table.document_number[docno]
 
     def _in_section(self, document: int, heading: str) -> int | None:
         """The first chunk of the section with this heading, or this anchor on a site."""
-        first, stop = self._table.chunks_of(document)
-        if document not in self._sections:
-            anchors, headings = (self._table.document_value(column, document) for column in ("anchors", "headings"))
-            sections = [
-                Section(number, 1, (text,) if text else (), anchor, 0, 0)
-                for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True))
-            ]
-            numbers = {section.anchor: section.number for section in reversed(sections)}
-            ours = site_anchors(sections)  # with an anchor of the text before the first heading, which may be missing
-            self._sections[document] = {name: numbers[anchor] for name, anchor in ours.items() if anchor in numbers}
-        known = self._sections[document]
-        names = normalised(unquote(heading)), slug(heading.rpartition("/")[2])
-        number = next((known[name] for name in names if name in known), None)
-        return next((c for c in range(first, stop) if number in self._table.sections[c]), None)
+        docno = self._table.docnos[document]
+        names = (f"{docno}#{written}" for written in (heading, slug(heading.rpartition("/")[2])))
+        section = next(filter(None, map(self._names.section, names)), None)
+        return next((c for c in range(*self._table.chunks_of(document)) if section in self._table.section_ids[c]), None)
 
     def _by_text(self, text: str) -> int | None:
         shingles = _shingles(text)
@@ -118,28 +101,10 @@ class HitMatcher:
         return _winner(votes, len(shingles))
 
     @cached_property
-    def _by_key(self) -> Mapping[str, int]:
-        """Rows by docno, path and addresses of the frontmatter, without those that several documents have."""
-        pairs = []
-        for row, (docno, path) in enumerate(zip(self._table.docnos, self._table.document_column("path"), strict=True)):
-            pairs += [(address(docno), row), (address(path), row)]
-        for row, (docno, fields) in enumerate(zip(self._table.docnos, self._table.frontmatter, strict=True)):
-            pairs += [(self._without_prefix(key), row) for key in addresses(docno, fields)]
-        derived = ((key, row) for row, docno in enumerate(self._table.docnos) for key in derived_addresses(docno))
-        return _unique(derived) | _unique(pairs)
-
-    @cached_property
-    def _by_tail(self) -> Mapping[str, int]:
-        """Rows by every end of their docnos."""
-        pairs = []
-        for row, docno in enumerate(self._table.docnos):
-            parts = address(docno).split("/")
-            pairs += [("/".join(parts[i:]), row) for i in range(1, len(parts))]
-        return _unique(pairs)
-
-    @cached_property
-    def _by_title(self) -> Mapping[str, int]:
-        return _unique((title.casefold(), row) for row, title in enumerate(self._table.titles))
+    def _names(self) -> Names:
+        table = self._table
+        columns = map(table.document_column, ("path", "anchors", "headings"))
+        return Names(map(_page, table.docnos, table.titles, table.frontmatter, *columns))
 
     @cached_property
     def _chunks_by_shingle(self) -> Mapping[tuple[str, ...], Sequence[int]]:
@@ -150,11 +115,15 @@ class HitMatcher:
         return by_shingle
 
 
-def _unique(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
-    rows: dict[str, set[int]] = defaultdict(set)
-    for key, row in pairs:
-        rows[key].add(row)
-    return {key: next(iter(row_set)) for key, row_set in rows.items() if len(row_set) == 1}
+def _page(
+    docno: str, title: str, fields: Mapping[str, Any], path: str, anchors: Sequence[str], headings: Sequence[str]
+) -> Document:
+    """What a table knows of a document that people name it by."""
+    sections = (
+        Section(number, 1, (heading,) if heading else (), anchor, 0, 0)
+        for number, (anchor, heading) in enumerate(zip(anchors, headings, strict=True))
+    )
+    return Document(docno, path, title, "", fields, tuple(sections), (), (), (), 0.0, 0, "")
 
 
 def _shingles(text: str) -> set[tuple[str, ...]]:
