@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A column. `heading`: what the reader sees (default: the name); `note`: its meaning; `form`: of its numbers.
+    """A column. `heading`: what the reader sees (default: the name); `note`: its meaning.
 
     `text`: it holds words, and nothing is an empty word.
     """
@@ -24,7 +24,6 @@ class Column(NamedTuple):
     name: str
     heading: str = ""
     note: str = ""
-    form: str = ""
     text: bool = False
 
     @property
@@ -62,11 +61,6 @@ class Columns:
         """The column of a name."""
         return self._by_name[name]
 
-    @property
-    def forms(self) -> dict[str, str]:
-        """The forms of numbers by the names of their columns."""
-        return {column.name: column.form for column in self.columns if column.form}
-
     def frame(self, rows: Iterable[Any] = ()) -> pd.DataFrame:
         """A table with these columns, of rows as tuples in their order, or as mappings."""
         import pandas as pd
@@ -83,10 +77,10 @@ class Columns:
         frame = pd.read_csv(path, dtype=dict.fromkeys(text_columns, "str")).reindex(columns=list(self))
         return frame.fillna(dict.fromkeys(text_columns, ""))
 
-    def shown(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
-        """A table under its headings, without empty columns, and the forms of its numbers by heading."""
-        present = frame.dropna(axis="columns", how="all")
-        forms = {column.title: column.form for column in self.columns if column.form}
-        return present[[name for name in self if name in present]].rename(
-            columns={column.name: column.title for column in self.columns}
-        ), forms
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as mappings from column to value."""
+    names = [str(name) for name in frame.columns]
+    # Reading by columns takes a third of the time of `to_dict(orient="records")`.
+    columns = [frame[name].tolist() for name in frame.columns]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

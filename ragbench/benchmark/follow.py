@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
+from ragbench.base.console import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import docno_of_section
-from ragbench.benchmark.folder_moves import FolderMoves
-from ragbench.benchmark.labels import LabelHealth
 from ragbench.benchmark.names import LANGUAGE_FOLDER, address, addresses
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.redirects import Redirects
@@ -34,6 +33,8 @@ _SAME_FILE, _SAME_TITLE = 0.2, 0.15  # likeness
 _SAME_NAMES = _SAME_FILE + _SAME_TITLE
 _SIBLINGS = 0.3  # likeness of a page where the other pages of its folder moved
 _SHORT = 8  # runs, with fewer of which a text cannot be told from others
+_VOTES = 2  # other pages that moved in the same way
+_SHARE = 0.6  # of the pages of a folder whose move is known
 
 
 @dataclass(frozen=True)
@@ -404,6 +405,87 @@ def _heading(section: str) -> str:
 def _texts(document: Document) -> dict[str, str]:
     """The texts of the sections by anchor."""
     return {section.anchor: document.text[section.start : section.end] for section in document.sections}
+
+
+class FolderMoves:
+    """The folders to which the pages of folders moved; `moves` has docnos of today by earlier ones."""
+
+    def __init__(self, moves: Mapping[str, str]) -> None:
+        self._moves = moves
+        self._votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._moved = Counter(folder for old in moves for folder in _folders(old))
+        for old, new in moves.items():
+            for before, after in _pairs(old, new):
+                self._votes[before][after] += 1
+
+    def targets(self, docno: str) -> Iterator[str]:
+        """The docnos that a page has if it moved as most other pages of its folders did, the innermost folder first."""
+        own = dict(_pairs(docno, self._moves[docno])) if docno in self._moves else {}
+        for folder in _folders(docno):
+            moved = self._moved[folder] - (docno in self._moves)
+            for after, count in self._votes.get(folder, {}).items():
+                votes = count - (own.get(folder) == after)
+                if votes >= max(_VOTES, _SHARE * moved):
+                    yield f"{after}{docno.removeprefix(folder)}"
+
+
+def _folders(docno: str) -> Iterator[str]:
+    """The folders of a docno, the innermost first, each with a slash at its end, and the empty one."""
+    parts = docno.split("/")[:-1]
+    for end in range(len(parts), -1, -1):
+        yield "".join(f"{part}/" for part in parts[:end])
+
+
+def _pairs(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """The folders before and after whose exchange turns one docno into the other; of a new file name, the innermost."""
+    before, after = list(_folders(old)), list(_folders(new))
+    yield before[0], after[0]
+    for one, other in zip(before[1:], after[1:], strict=False):
+        if old.removeprefix(one) != new.removeprefix(other):
+            return
+        yield one, other
+
+
+@dataclass(frozen=True)
+class LabelHealth:
+    """Judgments of a benchmark by what became of the documents and sections that they name.
+
+    `stand`: the judged text is where it was, edited lightly at most. `moved`: it is elsewhere now, and known where.
+    `doubtful`: it is elsewhere, and too little shows where. `gone`: no document has it. `rewritten`: hardly any of it
+    is left where it was. A run scores judgments as they are written, but no doubtful ones; repaired files omit doubtful
+    and gone ones.
+    """
+
+    stand: int = 0
+    moved: int = 0
+    doubtful: int = 0
+    gone: int = 0
+    rewritten: int = 0
+
+    @property
+    def judgments(self) -> int:
+        """All of them."""
+        return self.stand + self.moved + self.doubtful + self.gone + self.rewritten
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all judgments stand."""
+        return self.stand == self.judgments
+
+    def sentence(self) -> str:
+        """The counts in words: `label health: 84 of 90 judgments stand, 3 moved, 2 are doubtful, 1 is gone`."""
+        if self.is_sound:
+            only = self.judgments == 1
+            return f"label health: {'the only judgment stands' if only else f'all {self.judgments:,} judgments stand'}"
+        others = [f"{self.moved} moved"] if self.moved else []
+        states = ((self.rewritten, "rewritten"), (self.doubtful, "doubtful"), (self.gone, "gone"))
+        others += [f"{n} {_be(n)} {word}" for n, word in states if n]
+        standing = f"{self.stand} of {counted(self.judgments, 'judgment')} stand"
+        return f"label health: {', '.join([standing, *others])}"
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def health(followed: Iterable[Followed]) -> LabelHealth:

@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.evidence import best_arm
     from ragbench.evidence.policy import Policy
     from ragbench.evidence.table import table
-    from ragbench.report import screen, tables
+    from ragbench.report import page_tables, screen, tables
     from ragbench.results import compare, measured_data
     from ragbench.workbench.runs import named_runs, split_words
 
@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
         change = f"Change in {policy.measure} from {base} [{policy.statistics.confidence:.0%} CI]"
         title = f"{change}: {gathered.benchmark}, split {gathered.split}"
         tables.print_verdicts(frame, title)
-        tables.print_best_arm(best_arm.table(gathered.arms))
+        tables.print_page_table(page_tables.best_configuration(best_arm.table(gathered.arms), policy.measure))
         if exploratory:
             print(exploratory)
     return 0

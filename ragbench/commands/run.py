@@ -115,8 +115,6 @@ def _shown(arguments: argparse.Namespace, experiment: Experiment, measure: Calla
                 screen.show(results)
             else:
                 tables.show(results)
-                if len(results.verdicts):  # of every arm against the first
-                    tables.show_verdicts(results, results.verdicts)
             sys.stdout.flush()  # a pipe shows the results now, too
 
     with console.progress(arguments.quiet or arguments.json):

@@ -34,18 +34,18 @@ COLUMNS = Columns.of(
 )
 SHARES = Columns.of(
     Column("arm", "configuration", text=True),
-    Column("useful", note="share of tokens in relevant sections, without duplicates", form=".1%"),
-    Column("duplicate", note="share of tokens that an earlier passage of the context contains", form=".1%"),
-    Column("folder", "pollution by folder", "share of tokens from folders without a relevant section", ".1%"),
-    Column("type", "pollution by type", "share of tokens from document types without a relevant section", ".1%"),
+    Column("useful", note="share of tokens in relevant sections, without duplicates"),
+    Column("duplicate", note="share of tokens that an earlier passage of the context contains"),
+    Column("folder", "pollution by folder", "share of tokens from folders without a relevant section"),
+    Column("type", "pollution by type", "share of tokens from document types without a relevant section"),
 )
 POLLUTERS = Columns.of(
     Column("arm", "configuration", text=True),
     Column("by", note="folder, or document type", text=True),
     Column("group", text=True),
-    Column("tokens", note="share of the tokens of a context", form=".1%"),
-    Column("useful", note="share that is in relevant sections, without duplicates", form=".1%"),
-    Column("pollution", note="share in contexts of queries for which the group has no relevant section", form=".1%"),
+    Column("tokens", note="share of the tokens of a context"),
+    Column("useful", note="share that is in relevant sections, without duplicates"),
+    Column("pollution", note="share in contexts of queries for which the group has no relevant section"),
 )
 SHOWN = 3
 """Folders and types of an arm that reports show."""

@@ -46,7 +46,6 @@ COLUMNS = Columns.of(
         "more_topics",
         "more topics",
         "how many more queries would separate it from the one with the largest mean",
-        ".0f",
     ),
 )
 

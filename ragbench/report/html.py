@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress
+from ragbench.base.columns import records
 from ragbench.base.document_names import readable
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
@@ -28,7 +29,7 @@ from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence.policy import Policy
-from ragbench.report import evidence, figures, page_tables, pareto, screen
+from ragbench.report import figures, page_tables, screen
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.report.page_tables import MARKS, Cell, Table, join_names
 from ragbench.report.tables import TEMPLATES
@@ -141,11 +142,11 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "answers": lambda results: _answers(main_effects(results)),
         "verdicts": lambda results: page_tables.verdicts(results),
     },
-    "best arm": {"best_arm": lambda results: page_tables.best_configuration(results)},
+    "best arm": {"best_arm": lambda results: page_tables.best_configuration(results.best_arm, results.primary)},
     "configurations": {"arms": lambda results: page_tables.arms(results)},
     "contexts": {
-        "contexts": lambda results: page_tables.context_shares(results),
-        "polluters": lambda results: page_tables.polluters(results),
+        "contexts": lambda results: page_tables.context_shares(results, results.delivered),
+        "polluters": lambda results: page_tables.polluters(results.delivered),
     },
     "time by stage": {"latency": lambda results: page_tables.latency(results)},
     "interactions": {"interactions": lambda results: page_tables.interactions(results)},
@@ -194,8 +195,8 @@ def _figure(results: Measurements, has_data: Callable[[Measurements], Any], plot
 _FIGURES: Mapping[str, tuple[Callable[[Measurements], Any], Callable[[Measurements], Any]]] = {
     "effects": (lambda results: len(main_effects(results)), figures.plot_effects),
     "pareto": (
-        lambda results: len(results.latency) and len(pareto.pareto(results)),
-        lambda results: pareto.plot_pareto(results),
+        lambda results: len(results.latency) and len(figures.pareto(results)),
+        lambda results: figures.plot_pareto(results),
     ),
     "latency": (lambda results: len(results.latency), figures.plot_latency),
     "interactions": (
@@ -233,7 +234,7 @@ def explorer(results: Measurements, limit: int = _MOST_TEXTS) -> dict[str, Any]:
     telling = sorted(topics["qid"], key=lambda qid: (-_spread(values.get(qid, [[]])[0]), qid))
     selected = set([qid for qid in telling if qid in hits_of][:limit])
     queries = []
-    for topic in evidence.rows(topics):
+    for topic in records(topics):
         qid = topic["qid"]
         query = {
             "qid": qid,
@@ -252,7 +253,7 @@ def explorer(results: Measurements, limit: int = _MOST_TEXTS) -> dict[str, Any]:
 
 
 def _by_query(frame: pd.DataFrame) -> dict[Any, list[dict[str, Any]]]:
-    return {qid: evidence.rows(rows) for qid, rows in frame.groupby("qid", sort=False)}
+    return {qid: records(rows) for qid, rows in frame.groupby("qid", sort=False)}
 
 
 def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragbench.base import minimums
+from ragbench.base.columns import records
 from ragbench.config.names import label
 from ragbench.evaluation import contexts
 from ragbench.evaluation.diagnosis import FOUND, unit
@@ -17,7 +18,6 @@ from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, LEAKS, P
 from ragbench.evaluation.passages import TOKENS, recall_within
 from ragbench.evidence import best_arm
 from ragbench.evidence.cost import NET
-from ragbench.report import evidence
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.results.measurements import ARMS
 
@@ -31,7 +31,8 @@ THIN, TIMES = "\u2009", "\u00d7"
 MARKS = {"adopt": "✓", "confirm": "✓?", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
 """A sign for every verdict, so that none is shown by colour alone; ordered from acceptance to rejection."""
 _Row = Mapping[str, Any]
-_SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
+_JUDGED = "Judged@10"
+_SECONDARY = ("RR", "R@10", "R@100", "Success@1", _JUDGED)
 
 
 class Cell(NamedTuple):
@@ -142,26 +143,24 @@ def verdicts(results: Measurements) -> Table:
         PageColumn("MDE", "minimum detectable effect on documents: power 80%", _number("mde")),
     )
     subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
-    return Table.of(
-        f"{subject}, largest gain first", columns, evidence.rows(effects), remarks=effects["reason"].tolist()
-    )
+    return Table.of(f"{subject}, largest gain first", columns, records(effects), remarks=effects["reason"].tolist())
 
 
-def best_configuration(results: Measurements) -> Table:
+def best_configuration(frame: pd.DataFrame, measure: str) -> Table:
     """How likely each configuration is the best."""
-    frame, head = results.best_arm, best_arm.COLUMNS
+    head = best_arm.COLUMNS
     passages = bool(frame["passage_mean"].notna().any())
     columns = (
         PageColumn("Configuration", "", _text("arm")),
-        PageColumn(f"{results.primary}, documents", "", _number("mean")),
+        PageColumn(f"{measure}, documents", "", _number("mean")),
         PageColumn(*head["best"].head, _share("best")),
-        PageColumn(f"{results.primary}, passages", "", _number("passage_mean"), passages),
+        PageColumn(f"{measure}, passages", "", _number("passage_mean"), passages),
         PageColumn(*head["passage_best"].head, _share("passage_best"), passages),
         PageColumn(*head["ruled_out_by"].head, _text("ruled_out_by", "word")),
         PageColumn(*head["more_topics"].head, _number("more_topics", 0)),
     )
     return Table.of(
-        "How likely each configuration is the best", columns, evidence.rows(frame), sentences=best_arm.sentences(frame)
+        "How likely each configuration is the best", columns, records(frame), sentences=best_arm.sentences(frame)
     )
 
 
@@ -217,7 +216,7 @@ _MEANING = {
     "R@10": "share of the relevant documents among the first 10",
     "R@100": "share of the relevant documents among the first 100",
     "Success@1": "share of queries whose first document is relevant",
-    evidence.JUDGED: "share of the first 10 documents that have a judgment",
+    _JUDGED: "share of the first 10 documents that have a judgment",
     UNPLACED: "share of the first 10 hits of a live search that are in no document of the collection",
     LEAKS: "mean number of hits outside the query's filter among the first 10, over the queries with a filter",
     TOKENS: "tokens of the first ten hits",
@@ -227,18 +226,18 @@ _MEANING = {
 }
 
 
-def context_shares(results: Measurements) -> Table:
-    """The shares of useful, duplicate and polluting tokens in the contexts of every arm."""
+def context_shares(results: Measurements, frame: pd.DataFrame) -> Table:
+    """The shares of useful, duplicate and polluting tokens in the contexts of every arm; `frame`: of these contexts."""
     budget, head = results.context_tokens, contexts.SHARES
     columns = (
         PageColumn(*head["arm"].head, _text("arm")),
         *(PageColumn(*head[name].head, _share(name)) for name in head if name != "arm"),
     )
-    rows = evidence.rows(contexts.shares(results.delivered))
+    rows = records(contexts.shares(frame))
     return Table.of(f"Contexts of {budget:,} tokens", columns, rows)
 
 
-def polluters(results: Measurements) -> Table:
+def polluters(frame: pd.DataFrame) -> Table:
     """The folders and document types that pollute the contexts of every arm most."""
     head = contexts.POLLUTERS
     texts, shares = ("arm", "by", "group"), ("tokens", "useful", "pollution")
@@ -246,15 +245,15 @@ def polluters(results: Measurements) -> Table:
         *(PageColumn(*head[name].head, _text(name)) for name in texts),
         *(PageColumn(*head[name].head, _share(name)) for name in shares),
     )
-    rows = evidence.rows(contexts.polluters(results.delivered, contexts.SHOWN))
+    rows = records(contexts.polluters(frame, contexts.SHOWN))
     return Table.of("Folders and document types with most pollution", columns, rows)
 
 
 def kinds(results: Measurements, of: Literal["type", "area"]) -> Table:
     """The primary measure by query type or area, with a sentence that names those with few queries; empty for one."""
-    frame = evidence.by_kind(results, of)
-    groups = evidence.rows(frame.drop_duplicates("kind"))
-    cells = {(row["arm"], row["kind"]): row for row in evidence.rows(frame)}
+    frame = results.by_kind(of)
+    groups = records(frame.drop_duplicates("kind"))
+    cells = {(row["arm"], row["kind"]): row for row in records(frame)}
 
     def column(group: _Row) -> PageColumn:
         def cell(arm: str) -> Cell:
@@ -278,7 +277,7 @@ def losses(results: Measurements) -> Table:
     """How many relevant sections had each fate, a row for every arm."""
     counts: dict[tuple[str, str], int] = {}
     totals: Counter[str] = Counter()
-    for row in evidence.rows(results.losses):
+    for row in records(results.losses):
         name = describe_outcome(row["outcome"], row["stage"])
         counts[row["arm"], name] = counts.get((row["arm"], name), 0) + int(row["sections"])
         totals[name] += int(row["sections"])
@@ -311,7 +310,7 @@ def interactions(results: Measurements) -> Table:
         PageColumn("p", "", lambda row: Cell(p_value(row["p"]))),
         PageColumn("W / T / L", "", _counts),
     )
-    return Table.of("How much the effect of one grows when the other is on", columns, evidence.rows(frame))
+    return Table.of("How much the effect of one grows when the other is on", columns, records(frame))
 
 
 def latency(results: Measurements) -> Table:
@@ -323,7 +322,7 @@ def latency(results: Measurements) -> Table:
         PageColumn("p50 of repeats", "shown if it differs by over 10%", lambda row: _again(row, "p50")),
         PageColumn("p95 of repeats", "", lambda row: _again(row, "p95")),
     )
-    return Table.of("Milliseconds of a query by stage", columns, evidence.rows(results.latency))
+    return Table.of("Milliseconds of a query by stage", columns, records(results.latency))
 
 
 def _text(name: str, kind: str = "") -> Callable[[_Row], Cell]:

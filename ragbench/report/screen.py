@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums
+from ragbench.base.columns import records
 from ragbench.base.console import SCREEN, counted, probability, too_few, with_interval
 from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, LEAKS, PASSAGE, has_enough_judgments
@@ -15,7 +16,6 @@ from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms, t_statistic
 from ragbench.evidence.cost import NET
 from ragbench.evidence.verdict import LATENCY, UNPROVEN
-from ragbench.report import evidence
 from ragbench.results import labels, measurements
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _only_row(results: Measurements) -> dict[str, Any]:
     frame = results.verdicts
     if len(results.arms) != 2 or list(frame["factor"]) != results.arms[1:]:
         return {}
-    (row,) = evidence.rows(frame)
+    (row,) = records(frame)
     return row
 
 
@@ -103,7 +103,7 @@ def _pair(results: Measurements) -> list[str]:
 
 def _recalls(results: Measurements) -> list[str]:
     """The secondary measure: the recall within a token budget, with its change; of several arms the changes alone."""
-    rows = [row for row in evidence.rows(results.verdicts) if row["recall_effect"] == row["recall_effect"]]
+    rows = [row for row in records(results.verdicts) if row["recall_effect"] == row["recall_effect"]]
     measure = recall_within(results.context_tokens)
     if len(results.arms) == 2 and len(rows) == 1:
         (row,) = rows
@@ -162,7 +162,7 @@ def table(results: Measurements) -> Table:
     levels = _levels(results)
     alone = len(main) and set(main["cost"]) == {"off"}
     heads = [*(f"{level}s" for level in levels), "p95", "verdict by quality" if alone else "verdict"]
-    judged = {str(row["factor"]): row for row in evidence.rows(main)}
+    judged = {str(row["factor"]): row for row in records(main)}
     rows: dict[str, list[str]] = {}
     net = results.net_p95_ms
     if by_arm:
@@ -281,7 +281,7 @@ def _reasons(results: Measurements) -> list[str]:
     frame = results.verdicts
     busy = bool(arms.disturbed(results.record))
     named: dict[str, list[str]] = {}
-    main = evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame)
+    main = records(frame[frame["kind"] == "main"] if len(frame) else frame)
     for row in main:
         if row["cost"] == "off":
             alone = f"verdict by quality alone: {row['untimed'] or 'no latency budget is set'}"

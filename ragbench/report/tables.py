@@ -4,80 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ragbench.base.console import SCREEN, columns, interval, latex, markdown, print_table, print_text, with_interval
+from ragbench.base.columns import records
+from ragbench.base.console import columns, interval, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.html import templates
 from ragbench.config.names import label
-from ragbench.evaluation import contexts, latency
-from ragbench.evaluation.measures import ANSWERED, LEAKS, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
-from ragbench.evaluation.passages import TOKENS
-from ragbench.evidence import best_arm
+from ragbench.evaluation import latency
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.verdict import LATENCY, QUALITY
-from ragbench.report import evidence, figures
+from ragbench.report import figures, page_tables
 from ragbench.results import measurements
-from ragbench.results.measurements import ARMS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ragbench.report.page_tables import Table
     from ragbench.results.measurements import Measurements
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-_LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
 def show(results: Measurements) -> None:
-    """Print measures overall and by query type, and service times."""
-    titled = results.title_with_origin
+    """Print the tables of the report: means, contexts, times, verdicts with their details, effects by query type."""
     if results.preliminary:
         print_text(results.preliminary)
-    quality = _with_latency(results, results.summary(("split",)))
-    forms = {ARMS[name].title: form for name, form in ARMS.forms.items()}
-    visible = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, LEAKS, *ANSWERED, *forms])
-    print_table(visible, titled("Documents"), forms)
-    if (results.per_query["level"] == PASSAGE).any():
-        passages = results.summary(("split",), level=PASSAGE)
-        context = [str(name) for name in passages.columns if str(name).startswith("Recall@")]
-        print_table(
-            columns(passages, ["arm", "split", "n", PRIMARY, TOKENS, *context]), titled("Passages"), {TOKENS: ".0f"}
-        )
+    print_page_table(page_tables.arms(results), results)
     show_contexts(results, results.delivered)
-    for level in (SECTION, QUOTE):
-        if (results.per_query["level"] == level).any():
-            means = results.summary(("split",), level=level)
-            print_table(columns(means, ["arm", "split", "n", *MEASURES]), titled(f"{level.capitalize()}s"))
-    if results.per_query["type"].nunique() > 1:
-        print_table(by_type(results), titled(f"{PRIMARY} by query type"))
+    print_page_table(page_tables.latency(results))
     if len(results.latency):
-        stages = columns(results.latency, ["arm", "stage", *_LATENCY])
-        print_table(stages, "Service time of a new query, milliseconds", _LATENCY)
         print_text(*latency.repeat_sentences(results.latency))
+    if len(results.verdicts):  # of every arm against the first
+        print_table(compact(results.verdicts), results.title_with_origin(f"Effect on {results.primary}"))
+    show_details(results, results.verdicts)
     if label := results.exploratory:
         print(label)
 
 
 def show_contexts(results: Measurements, frame: pd.DataFrame) -> None:
     """Print what the contexts of arms consist of, and the folders and types that pollute them most; `frame` by arm."""
-    if len(frame):
-        title = f"Contexts of {results.shared_config['context_tokens']:,} tokens"
-        shares, forms = contexts.SHARES.shown(contexts.shares(frame))
-        print_table(shares, results.title_with_origin(title), forms, SCREEN)
-    if len(rows := contexts.polluters(frame, contexts.SHOWN)):
-        visible, forms = contexts.POLLUTERS.shown(rows)
-        print_table(visible, f"{title}: most pollution", forms, SCREEN)
+    print_page_table(page_tables.context_shares(results, frame), results)
+    print_page_table(page_tables.polluters(frame), results)
 
 
-def _with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table with further columns: p50 and p95 of the whole query, index size and peak memory of the arm."""
-    frame = frame.assign(**{ARMS["index"].title: frame["arm"].map(results.record["index_bytes"]) / 1e6})
-    if results.peak_memory_mb:
-        frame = frame.assign(**{ARMS["memory"].title: frame["arm"].map(results.peak_memory_mb)})
-    if not len(results.latency):
-        return frame
-    total = results.latency[results.latency["stage"] == "total"].set_index("arm")
-    return frame.assign(**{ARMS[p].title: frame["arm"].map(total[p]) for p in ("p50", "p95")})
+def print_page_table(table: Table, results: Measurements | None = None) -> None:
+    """Print a table of the report, the notes of its cells beside their texts; nothing for one without rows."""
+    if table:
+        title = results.title_with_origin(table.caption) if results else table.caption
+        heads = [heading for heading, _ in table.columns]
+        texts = ([f"{cell.text} {cell.note}".strip() for cell in row] for row in table.rows)
+        print_table([dict(zip(heads, row, strict=True)) for row in texts], title)
+        print_text(*table.sentences)
 
 
 def by_type(results: Measurements) -> pd.DataFrame:
@@ -89,19 +67,15 @@ def by_type(results: Measurements) -> pd.DataFrame:
     return table.reset_index()
 
 
-def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
-    """Print the verdicts of a run, and their details."""
-    print_table(compact(frame), results.title_with_origin(f"Effect on {results.primary}"))
-    show_details(results, frame)
-
-
 def show_details(results: Measurements, frame: pd.DataFrame) -> None:
     """Print the reasons of the verdicts of a run, the best arm, and effects by type and area."""
     print_reasons(frame)
-    print_best_arm(results.best_arm)
-    for of in ("type", "area"):
-        if len(frame := _effects_by(results, of)) > 1:
-            print_table(frame, results.title_with_origin(f"Effect on {results.primary} by {of}, each {of} apart"))
+    for table in (
+        page_tables.best_configuration(results.best_arm, results.primary),
+        page_tables.kinds(results, "type"),
+        page_tables.kinds(results, "area"),
+    ):
+        print_page_table(table, results)
 
 
 def print_verdicts(frame: pd.DataFrame, title: str) -> None:
@@ -112,33 +86,9 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
 
 def print_reasons(frame: pd.DataFrame) -> None:
     """Print the reason of each verdict."""
-    for row in evidence.rows(frame):
+    for row in records(frame):
         if row["reason"]:
             print_text(f"{row['factor']}: {measurements.labelled(row)}. {row['reason']}")
-
-
-def print_best_arm(frame: pd.DataFrame) -> None:
-    """Print how likely each of several arms is the best, and sentences about it."""
-    if len(frame):
-        visible, forms = best_arm.COLUMNS.shown(frame)
-        print_table(visible, "Share of bootstrap samples in which each arm is the best", forms)
-        print_text(*best_arm.sentences(frame))
-
-
-def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
-    """A row per type or area: the number of topics, the mean of the first arm, the effects of the others in words."""
-    import pandas as pd
-
-    rows: dict[str, dict[str, Any]] = {}
-    for effect in evidence.rows(evidence.by_kind(results, of)):
-        row = rows.setdefault(effect["kind"], {of: effect["kind"], "n": effect["n"]})
-        low, high = effect["low"], effect["high"]
-        direction = " better" if low > 0 else " worse" if high < 0 else ""
-        first = effect["arm"] == results.arms[0]
-        row[effect["arm"]] = (
-            f"{effect['mean']:.3f}" if first else f"{with_interval(effect['difference'], low, high)}{direction}"
-        )
-    return pd.DataFrame(rows.values())
 
 
 _RECALL = "context recall (secondary)"
@@ -147,7 +97,7 @@ _RECALL = "context recall (secondary)"
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
     """Verdicts for reading: effects with their CIs at both levels and on the recall within a token budget, added p95,
     the two axes in words, the verdict."""
-    rows = evidence.rows(frame)
+    rows = records(frame)
     table = frame.assign(
         change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],
         documents=[_effect(row, "") for row in rows],
@@ -171,7 +121,7 @@ def claims(frame: pd.DataFrame, baseline: str, claimed: Mapping[str, float]) -> 
     """
     import pandas as pd
 
-    by_name = {str(row["factor"]): row for row in evidence.rows(frame[frame["kind"] == "main"])}
+    by_name = {str(row["factor"]): row for row in records(frame[frame["kind"] == "main"])}
     rows = []
     for claim, value in claimed.items():
         arm, beats, base = (part.strip() for part in claim.partition(" beats "))
@@ -204,7 +154,7 @@ def html(frame: pd.DataFrame, means: pd.DataFrame, title: str, notes: Sequence[s
     reach = max([0.01, *(abs(bound) for name in ("ci_low", "ci_high", "effect") for bound in main[name].dropna())])
     template = templates(TEMPLATES).get_template("verdicts.html.j2")
     table = Markup(means.to_html(index=False, float_format="{:.4f}".format, na_rep=""))
-    rows = [_for_notebook(row, reach) for row in evidence.rows(main)]
+    rows = [_for_notebook(row, reach) for row in records(main)]
     return template.render(title=title, rows=rows, means=table, notes=notes)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.columns import Column, Columns
+from ragbench.base.columns import Columns
 from ragbench.base.console import counted, with_interval
 from ragbench.report.figures import BLUE, RED, error_bars, finish, labels
 from ragbench.results.trend import CONFIRMED, TrendPoint
@@ -16,18 +16,9 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 COLUMNS = Columns.of(
-    Column("line", note="runs of one line can be compared"),
-    Column("date", note="UTC", text=True),
-    Column("run", note="id in MLflow", text=True),
-    Column("queries"),
-    Column("mean", form=".3f"),
-    Column("low", note="of the 95% CI", form=".3f"),
-    Column("high", form=".3f"),
-    Column("change", note="from the first runs of the line", form="+.3f"),
-    Column("change_low", "from", form="+.3f"),
-    Column("change_high", "to", form="+.3f"),
-    Column("note", text=True),
+    *("line", "date", "run", "queries", "mean", "low", "high", "change", "change_low", "change_high", "note")
 )
+"""`line`: runs of one line can be compared. `date` in UTC, `run` its id in MLflow, `change` from the first runs."""
 
 
 def frame(points: Sequence[TrendPoint]) -> pd.DataFrame:

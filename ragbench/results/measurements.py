@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import registry
 from ragbench.base.columns import Column, Columns
@@ -39,6 +39,7 @@ from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS, Run
 from ragbench.evidence import best_arm, table
 from ragbench.evidence.arms import LATENCY, Arms, JudgedContrast
 from ragbench.evidence.cost import NET
+from ragbench.evidence.policy import Policy
 from ragbench.results import comparisons, labels, store, top_hits
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ ARMS = Columns.of(
     Column("arm", "configuration", text=True),
     Column("documents", note="mean over queries"),
     Column("passages", note="of passages as they are returned"),
-    Column("p50", "p50 ms", "median service time of a new query", ".1f"),
-    Column("p95", "p95 ms", "service time of a new query, with its 95% CI", ".1f"),
-    Column("index", "index MB", "size of the index artefacts that it reads", ".1f"),
-    Column("memory", "peak MB", "memory of a process that answers one query", ".0f"),
+    Column("p50", "p50 ms", "median service time of a new query"),
+    Column("p95", "p95 ms", "service time of a new query, with its 95% CI"),
+    Column("index", "index MB", "size of the index artefacts that it reads"),
+    Column("memory", "peak MB", "memory of a process that answers one query"),
     Column("verdict", note="against the base", text=True),
     Column("changes", note="in the pipeline", text=True),
 )
@@ -333,6 +334,17 @@ class Measurements:
         return diagnosis.losses(self.fates).sort_values(
             ["arm", "sections"], key=lambda c: c.map(order) if c.name == "arm" else -c, kind="stable"
         )
+
+    def by_kind(self, of: Literal["type", "area"] = "type") -> pd.DataFrame:
+        """Every query type, or area of the collection, and arm against the first arm: see `evidence.table.by_type`."""
+        first = self.arms[0]
+        policy = Policy.of(self.config(first))
+        reference = self.values(first, policy.measure)
+        if not len(reference):
+            return table.TYPES.frame()
+        kinds = self.topics.set_index("qid")[of].reindex(reference.index)
+        values = {arm: self.values(arm, policy.measure).reindex(reference.index) for arm in self.arms}
+        return table.by_type(values, first, list(kinds), policy)
 
     @property
     def delivered(self) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from ragbench.base import console, locations, registry
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
-from ragbench.report import figures, pareto, screen, tables
+from ragbench.report import figures, screen, tables
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
@@ -332,4 +332,4 @@ class Results(Measurements):
 
     def plot_pareto(self) -> go.Figure:
         """Quality against latency, with the arms that no other beats in both."""
-        return pareto.plot_pareto(self)
+        return figures.plot_pareto(self)

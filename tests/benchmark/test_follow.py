@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.follow import Earlier, LabelFollower, health
+from ragbench.benchmark.follow import Earlier, LabelFollower, LabelHealth, health
 from ragbench.benchmark.followed_labels import EarlierState, follow_labels, follow_names
 from ragbench.benchmark.git_history import History
-from ragbench.benchmark.labels import LabelHealth
 from ragbench.benchmark.load import load_benchmark
 from ragbench.benchmark.redirects import Redirects
 from ragbench.corpus.reader import parse_document, read_vault

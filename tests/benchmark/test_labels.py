@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.benchmark.labels import LabelHealth
+from ragbench.benchmark.follow import LabelHealth
 
 
 @pytest.mark.parametrize(

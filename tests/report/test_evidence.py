@@ -5,13 +5,12 @@ import dataclasses
 import pytest
 
 from ragbench.base.errors import ResultsError
-from ragbench.report import evidence
 from ragbench.results.measurements import VERDICTS, Measurements
 from tests.naming import naming
 
 
 def test_evidence_by_type_splits_the_means(ablation: Measurements) -> None:
-    frame = evidence.by_kind(ablation)
+    frame = ablation.by_kind()
     for arm in ablation.arms:
         rows = frame[frame["arm"] == arm]
         overall = float((rows["mean"] * rows["n"]).sum() / rows["n"].sum())

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench.report import figures, pareto
+from ragbench.report import figures
 from ragbench.results.measurements import Measurements
 
 
@@ -25,7 +25,7 @@ def results(quality: dict[str, float], latency: pd.DataFrame, folder) -> Measure
 def test_frontier_is_what_no_arm_beats_in_both(tmp_path) -> None:
     quality = {"fast": 0.3, "good": 0.6, "slow": 0.5, "twin": 0.6, "middle": 0.5}
     times = {"fast": 10.0, "good": 90.0, "slow": 95.0, "twin": 90.0, "middle": 40.0}
-    frame = pareto.pareto(results(quality, pd.DataFrame([total(a, t) for a, t in times.items()]), tmp_path))
+    frame = figures.pareto(results(quality, pd.DataFrame([total(a, t) for a, t in times.items()]), tmp_path))
     assert dict(zip(frame["arm"], frame["frontier"], strict=True)) == {
         "fast": True,
         "good": True,
@@ -38,14 +38,14 @@ def test_frontier_is_what_no_arm_beats_in_both(tmp_path) -> None:
 def test_figures_axis_over_a_wide_range_is_logarithmic(tmp_path) -> None:
     wide = results({"a": 0.3, "b": 0.4}, pd.DataFrame([total("a", 10), total("b", 300)]), tmp_path / "wide")
     near = results({"a": 0.3, "b": 0.4}, pd.DataFrame([total("a", 10), total("b", 30)]), tmp_path / "near")
-    assert pareto.plot_pareto(wide).layout.xaxis.type == "log"
-    assert list(pareto.plot_pareto(wide).layout.xaxis.tickvals) == [10, 20, 50, 100, 200]
-    assert pareto.plot_pareto(near).layout.xaxis.type is None
+    assert figures.plot_pareto(wide).layout.xaxis.type == "log"
+    assert list(figures.plot_pareto(wide).layout.xaxis.tickvals) == [10, 20, 50, 100, 200]
+    assert figures.plot_pareto(near).layout.xaxis.type is None
 
 
 def test_figures_names_of_neighbours_are_apart(tmp_path) -> None:
     times = [total("a", 10), total("b", 11), total("c", 30)]
-    figure = pareto.plot_pareto(results({"a": 0.3, "b": 0.3, "c": 0.2}, pd.DataFrame(times), tmp_path))
+    figure = figures.plot_pareto(results({"a": 0.3, "b": 0.3, "c": 0.2}, pd.DataFrame(times), tmp_path))
     places = {
         name: place for trace in figure.data[1:] for name, place in zip(trace.text, trace.textposition, strict=True)
     }

@@ -207,7 +207,7 @@ def test_report_parts_that_fail_are_named_and_all_others_stand(ablation: Measure
         "losses": (html.page_tables, "losses"),
         "recipes": (html, "_recipes"),
         "environment": (html, "environment"),
-        "figure of pareto": (html.pareto, "plot_pareto"),
+        "figure of pareto": (html.figures, "plot_pareto"),
         "query by query": (html, "explorer"),
     }
     drawn = html._figures(ablation, html.Parts())
@@ -228,7 +228,7 @@ def test_report_parts_that_fail_are_named_and_all_others_stand(ablation: Measure
 
 
 def test_report_with_a_missing_part_is_written_and_said(ablation: Measurements, monkeypatch, tmp_path, caplog) -> None:
-    monkeypatch.setattr(html.pareto, "plot_pareto", lambda results: 1 / 0)
+    monkeypatch.setattr(html.figures, "plot_pareto", lambda results: 1 / 0)
     written = html.write(ablation, tmp_path / "report.html")
     assert caplog.messages == [
         "report: The part 'figure of pareto' could not be made (ZeroDivisionError: division by zero). "

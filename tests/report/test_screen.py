@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from ragbench.base import console
+from ragbench.base.columns import records
 from ragbench.base.console import probability
 from ragbench.commands import cli
 from ragbench.evidence import t_statistic
@@ -157,7 +158,7 @@ def test_screen_verdict_by_quality_alone_is_labelled(
         "Adopt new instead of base: significantly better, by quality alone. nDCG@10 of documents 0.450 to 0.650: "
         "+0.200 [+0.125, +0.252], 95% CI."
     )
-    (row,) = two_rows = screen.evidence.rows(two.verdicts)
+    (row,) = two_rows = records(two.verdicts)
     assert (row["verdict"], row["judged_by"], row["cost"]) == ("adopt", "quality", "off") and len(two_rows) == 1
     assert "Latency not judged, so quality alone decides: latency was turned off" in row["reason"]
     assert "ragbench run --remeasure-latency @1" in row["reason"]

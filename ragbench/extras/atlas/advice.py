@@ -13,7 +13,6 @@ from ragbench.base.errors import ResultsError
 from ragbench.benchmark.load import MEMORY
 from ragbench.evaluation import diagnosis, measures
 from ragbench.evidence import arms
-from ragbench.report import evidence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +140,7 @@ def _measuring(run: AdvisedArm) -> Iterator[Lever]:
             None,
             (_more_queries(run.results), f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
-    judged = run.results.values(run.arm, evidence.JUDGED)
+    judged = run.results.values(run.arm, "Judged@10")
     # Topics with one relevant document each, such as known items, have no other judgments: nothing is missing.
     if len(judged) and judged.mean() < _JUDGED and len(run.fates) > 2 * run.topics:
         yield Lever(
