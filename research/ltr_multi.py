@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragbench.base.build import build
-from ragbench.base.columns import Column, Columns
+from ragbench.base.columns import Columns
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable
 from ragbench.base.options import Name, Positive, Validated
@@ -246,8 +246,7 @@ def without_links(sample: Sample) -> Sample:
 
 
 COLUMNS = Columns.of(
-    *("kind", "collection", "documents", "topics", "weight", "fused", "learned"),
-    *(Column(name, form="+.3f") for name in ("gain", "low", "high")),
+    *("kind", "collection", "documents", "topics", "weight", "fused", "learned", "gain", "low", "high")
 )
 
 

@@ -17,7 +17,7 @@ from ragbench.benchmark.lines import read_lines
 _LOG = logging.getLogger(__name__)
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
-"""By qid, (section id, score), best first."""
+"""By qid, (id, score), best first; a measured one has strictly decreasing scores."""
 
 _SCORE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?", re.IGNORECASE)
 """Numbers as trec_eval reads them; Python alone would take 1_000 for a thousand."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.base.types import QueryState
-    from ragbench.benchmark.benchmark import Benchmark
     from ragbench.evaluation.passages import Passages
 
 GROUPS = ("folder", "type")
@@ -120,7 +119,6 @@ class Contexts:
     """The contexts of arms over one index; what they have in common is computed once."""
 
     passages: Passages
-    benchmark: Benchmark
     _pieces_by_chunk: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict, repr=False)
     _spans_by_query: dict[str, _Spans | None] = field(default_factory=dict, repr=False)
 
@@ -147,7 +145,7 @@ class Contexts:
         """The spans of the relevant sections of a query, or else of its quotes; None without any."""
         if qid in self._spans_by_query:
             return self._spans_by_query[qid]
-        grades, spans = self.benchmark.section_qrels.get(qid, {}), _Spans()
+        grades, spans = self.passages.benchmark.section_qrels.get(qid, {}), _Spans()
         for part in (part for part, grade in grades.items() if grade > 0):
             docno, _, anchor = part.rpartition("#")
             spans.setdefault(docno, []).extend(self.passages.table.section_spans(docno, anchor))

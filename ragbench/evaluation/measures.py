@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     from ragbench.benchmark.benchmark import Benchmark, Qrels
     from ragbench.benchmark.quotes import Quote
+    from ragbench.benchmark.runs import Run
     from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
 
 
 DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
@@ -69,9 +71,6 @@ LEAKS = "Leaks@10"
 
 WITHOUT_JUDGMENTS = (SILENCE, HITS, UNPLACED, LEAKS)
 """Measures that need no judgment of the query."""
-
-Run = Mapping[str, Sequence[tuple[str, float]]]
-"""By qid, (id, score) with strictly decreasing scores."""
 
 _FIELD_NAMES = {"rr": "mrr", "r": "recall", "p": "precision", "ap": "map"}
 """The field's name of a measure, where ir_measures has another name for it."""
@@ -335,6 +334,24 @@ def _own_value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str
 def has_enough_judgments(topics: int, limit: int) -> bool:
     """Whether a level with this many topics counts, where the level with the most topics has `limit`."""
     return topics > 0 and topics >= min(minimums.PER_LEVEL, limit / 2)
+
+
+def leaks(states: Sequence[QueryState], run: Run, index: Index) -> pd.DataFrame:
+    """qid, level, measure, value of the queries with a filter; `run` has the documents that were found.
+
+    A hit of a live search that is in no document of the collection is not counted, because its metadata is unknown.
+    """
+    import pandas as pd
+
+    filtered = [
+        (state.query.qid, state.filters) for state in states if state.query.filter and state.filters is not None
+    ]
+    numbers = {docno: number for number, docno in enumerate(index.chunks.docnos)} if filtered else {}
+    rows = []
+    for qid, filters in filtered:
+        found = [numbers[docno] for docno, _ in run[qid][:DEPTH] if docno in numbers]
+        rows.append((qid, DOCUMENT, LEAKS, float((~index.passing(filters)[found]).sum())))
+    return pd.DataFrame(rows, columns=["qid", "level", "measure", "value"])
 
 
 @dataclass(frozen=True)

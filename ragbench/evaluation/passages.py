@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
@@ -69,9 +70,14 @@ class Passages:
 
     table: ChunkTable
     count_tokens: Callable[[str], int]
-    quotes: Mapping[str, Sequence[Quote]]
+    benchmark: Benchmark
     _judged: dict[str, _Judged | None] = field(default_factory=dict, repr=False)
     _lengths: dict[int, int] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def quotes(self) -> Mapping[str, Sequence[Quote]]:
+        """The quotes that were found, by qid."""
+        return self.benchmark.quotes_by_topic
 
     def tokens(self, chunks: Iterable[int]) -> int:
         """The tokens of some chunks together."""
@@ -94,14 +100,14 @@ class Passages:
             chunks += returned
         return chunks
 
-    def judged(self, qid: str, benchmark: Benchmark) -> _Judged | None:
+    def judged(self, qid: str) -> _Judged | None:
         """The judged parts of a topic; None without a relevant one."""
         if qid not in self._judged:
-            self._judged[qid] = self._judge(qid, benchmark)
+            self._judged[qid] = self._judge(qid)
         return self._judged[qid]
 
-    def _judge(self, qid: str, benchmark: Benchmark) -> _Judged | None:
-        grades: _Grades = benchmark.section_qrels.get(qid, {})
+    def _judge(self, qid: str) -> _Judged | None:
+        grades: _Grades = self.benchmark.section_qrels.get(qid, {})
         quotes: Sequence[Quote] = () if grades else self.quotes.get(qid, ())
         grades = grades or {quote.id: 1 for quote in quotes}
         relevant = {part: grade for part, grade in grades.items() if grade > 0}
@@ -129,9 +135,7 @@ class Passages:
         return list(dict.fromkeys([*chunks, *units])), list(units)
 
 
-def evaluate(
-    states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int, primary: str = PRIMARY
-) -> pd.DataFrame:
+def evaluate(states: Sequence[QueryState], passages: Passages, budget: int, primary: str = PRIMARY) -> pd.DataFrame:
     """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within token budgets.
 
     The budgets are `_BUDGETS` and `budget`. Only of topics with a relevant part. `Unjudged@10` counts hits that cover
@@ -142,10 +146,10 @@ def evaluate(
 
     primary_tokens = tokens_of(primary)
     budgets = {*_BUDGETS, budget, *([primary_tokens] if primary_tokens else [])}
-    answers = [_answer(state, passages, benchmark, budgets) for state in track("measuring passages", states)]
+    answers = [_answer(state, passages, budgets) for state in track("measuring passages", states)]
     judged = [answer for answer in answers if answer is not None]
     typical = typical_gains([answer.gains[:DEPTH] for answer in judged])
-    bounded = has_nonrelevant_judgments(benchmark.section_qrels.get(answer.qid, {}) for answer in judged)
+    bounded = has_nonrelevant_judgments(passages.benchmark.section_qrels.get(answer.qid, {}) for answer in judged)
     rows = []
     for answer in judged:
         values = {
@@ -158,7 +162,7 @@ def evaluate(
             values[if_useful(PRIMARY)] = ndcg_if_useful(answer.gains, answer.ideal, typical)
         rows += [(answer.qid, PASSAGE, measure, value) for measure, value in values.items()]
     if primary_tokens:
-        rows += _document_recalls(states, passages, benchmark, primary_tokens)
+        rows += _document_recalls(states, passages, primary_tokens)
     elif primary != PRIMARY:
         rows += _by_hits(judged, primary)
     return pd.DataFrame(rows, columns=["qid", "level", "measure", "value"])
@@ -167,13 +171,12 @@ def evaluate(
 _Row = tuple[str, str, str, float]
 
 
-def _document_recalls(
-    states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, tokens: int
-) -> Iterator[_Row]:
+def _document_recalls(states: Sequence[QueryState], passages: Passages, tokens: int) -> Iterator[_Row]:
     """The share of the grades of the relevant documents that the hits within a token budget belong to."""
     for state in states:
         qid = state.query.qid
-        relevant = {docno: grade for docno, grade in benchmark.document_qrels.get(qid, {}).items() if grade > 0}
+        grades = passages.benchmark.document_qrels.get(qid, {})
+        relevant = {docno: grade for docno, grade in grades.items() if grade > 0}
         if relevant:
             reached = {passages.table.docno(chunk) for chunk in passages.within(state, tokens)}
             share = sum(relevant.get(docno, 0) for docno in reached) / sum(relevant.values())
@@ -210,9 +213,9 @@ class _Answer:
     recalls: Mapping[int, float]
 
 
-def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budgets: Iterable[int]) -> _Answer | None:
+def _answer(state: QueryState, passages: Passages, budgets: Iterable[int]) -> _Answer | None:
     """None for a topic without a relevant part."""
-    judged = passages.judged(state.query.qid, benchmark)
+    judged = passages.judged(state.query.qid)
     if judged is None:
         return None
     grades, covering = judged.grades, judged.covering

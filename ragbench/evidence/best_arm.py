@@ -19,8 +19,7 @@ from ragbench.base.columns import Column, Columns
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.max_t import resamples
-from ragbench.evidence.power import queries_needed
-from ragbench.evidence.statistics import TIE, Contrast
+from ragbench.evidence.statistics import TIE, Contrast, queries_needed
 
 if TYPE_CHECKING:
     import pandas as pd

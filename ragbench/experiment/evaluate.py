@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.runs import renamed
-from ragbench.evaluation import contexts, diagnosis, leaks, measures, passages
+from ragbench.evaluation import contexts, diagnosis, measures, passages
 from ragbench.evaluation.contexts import Contexts
 from ragbench.results import measurements, top_hits
 from ragbench.search.engine.hits import problems
@@ -92,10 +92,9 @@ class ArmEvaluator:
             runs[_RUN_FILES[level.name]] = measurements.trec(named, "ragbench")
             if level.name == measures.DOCUMENT or level.qrels:
                 frames.append(level.evaluate(asked.measures, benchmark.unanswerable))
-        frames.append(leaks.evaluate(outcome.final, levels[0].run, arm.index))
+        frames.append(measures.leaks(outcome.final, levels[0].run, arm.index))
         of_index = self._contexts_of(arm.index)
-        units = of_index.passages
-        frames.append(passages.evaluate(outcome.final, units, benchmark, asked.context_tokens, asked.primary))
+        frames.append(passages.evaluate(outcome.final, of_index.passages, asked.context_tokens, asked.primary))
         context = of_index.delivered(outcome.final, asked.context_tokens)
         frames.append(contexts.evaluate(context, asked.context_tokens))
         filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
@@ -115,6 +114,6 @@ class ArmEvaluator:
     def _contexts_of(self, index: Index) -> Contexts:
         table = index.chunks
         if id(table) not in self._contexts:
-            units = passages.Passages(table, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
-            self._contexts[id(table)] = Contexts(units, self.benchmark)
+            units = passages.Passages(table, index.encoder.count_tokens, self.benchmark)
+            self._contexts[id(table)] = Contexts(units)
         return self._contexts[id(table)]

@@ -12,11 +12,12 @@ from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import ArmBuilder, Settings
-from ragbench.evaluation.measures import PRIMARY, Run, document_run, evaluate
+from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
 from ragbench.evidence.statistics import compare
 from ragbench.export.measured_arm import MeasuredArm
 
 if TYPE_CHECKING:
+    from ragbench.benchmark.runs import Run
     from ragbench.search.engine.pipeline import Arm
 
 MAX_LOSS = 0.005

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.documents import file_names
-from ragbench.benchmark.runs import read_run, renamed, trec_eval_order
+from ragbench.benchmark.runs import Run, read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import DOCUMENT, if_useful
 from ragbench.evidence.arms import Arms, ComparedArm
@@ -142,7 +142,7 @@ def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: s
 
 
 def judge_runs(
-    runs: Mapping[str, measures.Run], qrels: Qrels, names: Sequence[str], baseline: str
+    runs: Mapping[str, Run], qrels: Qrels, names: Sequence[str], baseline: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The verdicts on runs against one of them by the first measure, and arm, qid, measure, value of judged queries.
 
@@ -165,7 +165,7 @@ def judge_runs(
 
 
 def _values(
-    all_hits: measures.Run, qrels: Qrels, qids: Sequence[str], names: Sequence[str], unanswerable: Collection[str] = ()
+    all_hits: Run, qrels: Qrels, qids: Sequence[str], names: Sequence[str], unanswerable: Collection[str] = ()
 ) -> pd.DataFrame:
     run = {qid: measures.decreasing(trec_eval_order(all_hits.get(qid, []))) for qid in qids}
     return measures.evaluate(run, qrels, names, unanswerable)

@@ -30,12 +30,12 @@ from ragbench.base.console import counted, probability, with_interval
 from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable, write_text
 from ragbench.benchmark.native import FILE_NAMES
-from ragbench.benchmark.runs import new_name, read_run, renamed
+from ragbench.benchmark.runs import Run, new_name, read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts, diagnosis
 from ragbench.evaluation.machine import WAITED
-from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS, Run
+from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS
 from ragbench.evidence import best_arm, table
 from ragbench.evidence.arms import LATENCY, Arms, JudgedContrast
 from ragbench.evidence.cost import NET
@@ -301,7 +301,7 @@ class Measurements:
         path = self.arm_path(arm) / PIPELINE
         return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
-    @property
+    @cached_property
     def verdicts(self) -> pd.DataFrame:
         """Effects with intervals, costs and verdicts: of an ablation's factors, else of every arm against the first."""
         return table.COLUMNS.read(self.folder / VERDICTS)
@@ -321,7 +321,7 @@ class Measurements:
         """The first hits of every arm for every query, with grades."""
         return self.arm_tables(TOP, ("arm", *top_hits.COLUMNS))
 
-    @property
+    @cached_property
     def fates(self) -> pd.DataFrame:
         """The fate of every relevant section, or document, in every arm, and its stage; each named by its file."""
         frame = self.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
@@ -397,6 +397,7 @@ def write_verdicts(
     """Write the verdicts of the experiment."""
     frame = table.table(judged_contrasts, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
+    vars(results).pop("verdicts", None)  # which may have been read before there were any
 
 
 def against_first(results: Measurements) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,8 @@ def measured(tmp_path: Path):
         ranking = Ranking.ordered([number[hit] for hit in hits], [-float(n) for n in range(len(hits))])
         around = {number[hit]: tuple(number[other] for other in others) for hit, others in (around or {}).items()}
         state = QueryState(Query("q", "x"), fused=ranking, contexts=around)
-        passages = Passages(table, len, {"q": quotes} if quotes else {})
-        return contexts.Contexts(passages, benchmark).delivered([state], budget)
+        passages = Passages(table, len, replace(benchmark, quotes=quotes))
+        return contexts.Contexts(passages).delivered([state], budget)
 
     return measure
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,19 +53,19 @@ def measured(
     level="passage",
 ):
     qrels = {"q": {f"d#{name}": grade for name, grade in grades.items()}} if grades else {}
-    passages = Passages(table, lambda text: len(text.split()), {"q": quotes} if quotes else {})
+    passages = Passages(table, lambda text: len(text.split()), _Judged(qrels, {"q": quotes} if quotes else {}))
     ranking = Ranking.ordered(hits, [float(-n) for n in range(len(hits))])
     state = QueryState(Query("q", "x"), fused=ranking, contexts=contexts or {})
-    frame = evaluate([state], passages, _Judged(qrels), budget, primary)
+    frame = evaluate([state], passages, budget, primary)
     frame = frame[frame["level"] == level]
     return dict(zip(frame["measure"], frame["value"], strict=True))
 
 
 class _Judged:
-    """The part of a benchmark that is read: judged sections."""
+    """The part of a benchmark that is read: judged sections, and quotes."""
 
-    def __init__(self, section_qrels) -> None:
-        self.section_qrels = section_qrels
+    def __init__(self, section_qrels, quotes) -> None:
+        self.section_qrels, self.quotes_by_topic = section_qrels, quotes
         self.document_qrels = {qid: {"d": max(grades.values())} for qid, grades in section_qrels.items()}
 
 
@@ -222,11 +221,11 @@ def test_passages_a_real_run_every_value_is_between_0_and_1(index, benchmark_sma
         QueryState(topic.query(), fused=Ranking.ordered(list(range(n)), [float(-item) for item in range(n)]))
         for topic in benchmark_small.topics
     ]
-    passages = Passages(index.chunks, index.encoder.count_tokens, {})
-    frame = evaluate(states, passages, benchmark_small, 300).set_index(["qid", "measure"])["value"]
+    passages = Passages(index.chunks, index.encoder.count_tokens, benchmark_small)
+    frame = evaluate(states, passages, 300).set_index(["qid", "measure"])["value"]
     assert {qid for qid, _ in frame.index} == {"t1", "t2", "t3", "t4"}
     shares = frame[[name for name in frame.index if name[1] != TOKENS]]
     assert ((shares >= 0) & (shares <= 1)).all()
     text = " ".join(index.chunks.text(chunk) for chunk in range(min(n, 10)))
     assert frame["t1", TOKENS] == pytest.approx(index.encoder.count_tokens(text), rel=0.02)
-    assert replace(passages, quotes={}).tokens([0]) == index.encoder.count_tokens(index.chunks.text(0))
+    assert passages.tokens([0]) == index.encoder.count_tokens(index.chunks.text(0))

@@ -8,8 +8,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.base.minimums import FOR_MDE as FEW
 from ragbench.evidence import max_t, t_statistic
-from ragbench.evidence.power import minimum_detectable_effect, queries_needed
-from ragbench.evidence.statistics import compare, compare_all
+from ragbench.evidence.statistics import compare, compare_all, minimum_detectable_effect, queries_needed
 from tests.naming import naming
 
 

@@ -32,7 +32,7 @@ def test_evidence_damaged_configuration_is_one_sentence(alone: Measurements, tmp
 
 
 def test_evidence_judgments_are_lacking_by_the_field_of_a_verdict(ablation: Measurements, tmp_path) -> None:
-    frame = ablation.verdicts
+    frame = ablation.verdicts.copy()
     assert frame["needs_judgments"].tolist()[:3] == [0, 0, 0] and not ablation.lacks_judgments
     frame.loc[0, "needs_judgments"] = 1
     frame.to_csv(tmp_path / VERDICTS, index=False)

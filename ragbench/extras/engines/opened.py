@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ragbench.base import console, files, progress
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError, RagbenchError
 from ragbench.base.types import Document
+from ragbench.benchmark.runs import Run
 from ragbench.boundary import paths
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
@@ -341,7 +342,7 @@ def _nearest_fusion(settings: Settings) -> tuple[Settings, str]:
     return settings.with_values(changes), nearest.describe()
 
 
-def answers(engine: Engine, bench: Bench) -> tuple[measures.Run, measures.Run, str]:
+def answers(engine: Engine, bench: Bench) -> tuple[Run, Run, str]:
     """What an engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
     with over(engine, bench.builder.models) as searchable:
         index = searchable.index
@@ -351,7 +352,7 @@ def answers(engine: Engine, bench: Bench) -> tuple[measures.Run, measures.Run, s
         return ordered, alone, bundle.golden_lines(searchable.pipeline, index, states["cut"])
 
 
-def measure_loss(with_order: measures.Run, alone: measures.Run, bench: Bench) -> tuple[Replay, Replay | None]:
+def measure_loss(with_order: Run, alone: Run, bench: Bench) -> tuple[Replay, Replay | None]:
     """What an engine scores with the learned order on top, and alone (None without such an order).
 
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.

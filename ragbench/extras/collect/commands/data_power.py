@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     from ragbench.evaluation import measures
-    from ragbench.evidence.power import minimum_detectable_effect
+    from ragbench.evidence.statistics import minimum_detectable_effect
     from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
 

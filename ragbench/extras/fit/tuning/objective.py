@@ -127,8 +127,8 @@ class TrainingValues:
         """nDCG@10 of passages as they are returned, by query; empty where no passage is judged."""
         arm = self.arm(values)
         states, index = self._session.outcome(arm).final, arm.index
-        units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
-        frame = passages.evaluate(states, units, self.benchmark, self.space.base.context_tokens)
+        units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark)
+        frame = passages.evaluate(states, units, self.space.base.context_tokens)
         passage_rows = frame[frame["measure"] == measures.PRIMARY]
         return {str(qid): float(value) for qid, value in zip(passage_rows["qid"], passage_rows["value"], strict=True)}
 
