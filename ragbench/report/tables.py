@@ -49,7 +49,7 @@ def show_contexts(results: Measurements, frame: pd.DataFrame) -> None:
 
 
 def print_page_table(table: Table, results: Measurements | None = None) -> None:
-    """Print a table of the report, the notes of its cells beside their texts; nothing for one without rows."""
+    """Print a table of the report, unless it is empty: each cell with its note."""
     if table:
         title = results.title_with_origin(table.caption) if results else table.caption
         heads = [heading for heading, _ in table.columns]
