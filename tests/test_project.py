@@ -57,6 +57,23 @@ def test_typed_words_override_project_file(project_folder: Path) -> None:
     assert builtin["data"]["loader"] == "builtin" and builtin["data"]["corpus"] is None
 
 
+def test_typed_option_omits_only_what_it_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys of the option itself, and not those that stand below the same name."""
+    (tmp_path / "ragbench.yaml").write_text(
+        "tune: [p6]\ntune.trials: 7\ntune.folds: 3\np6: {depth: 20}\n"
+        "chunking: librarian_fixed\nindex.chunking.chunk_size: 99\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    tuned = composition.compose(["tune=[fuse]", "p6=off"])
+    assert (tuned.value("tune.trials"), tuned.value("tune.folds")) == (7, 3)
+    assert tuned.value("tune.space") == composition.compose_alone(["tune=[fuse]"]).value("tune.space")
+    assert tuned.value("p6") == {}
+    chunked = composition.compose(["chunking=header"])
+    assert chunked.value("index.chunking") == composition.compose_alone([]).value("index.chunking")
+    assert chunked.value("p6.depth") == 20
+
+
 def test_project_arms_are_measured_unless_pipeline_is_typed(project_folder: Path) -> None:
     listed = composition.standard_arms(["latency.enabled=false", "split=train"])
     assert listed is not None and [settings.name for settings in listed] == ["plain", "deep"]

@@ -24,9 +24,10 @@ from typing import Any
 from ragbench.base.errors import BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable, write_text
 from ragbench.base.locations import PROJECT_FILE
+from ragbench.base.options import ON
 from ragbench.boundary.paths import regular_file
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config.available import Available
+from ragbench.config.available import Available, package_of
 from ragbench.config.names import EXPERIMENT, numbered
 from ragbench.config.overrides import key_of, section_of, word, words
 
@@ -51,11 +52,18 @@ class Project:
     gate: Path | None = None
 
     def overrides(self, typed: Sequence[str], known: Available) -> list[str]:
-        """The words of the project with absolute paths, then the typed ones; a typed option omits all below it."""
+        """The words of the project with absolute paths, then the typed ones.
+
+        A typed option omits those that the project sets below the key of its values, also in a mapping.
+        """
         typed = [override for argument in typed for override in self._preset(argument, known)]
-        typed_keys = {key_of(override) for override in typed}
-        keys = [key for key in self.values if not {numbered(key), numbered(section_of(key))} & typed_keys]
-        return [*words({key: self._absolute(key, self.values[key]) for key in keys}, known), *typed]
+        for key, value in self.values.items():
+            _check_mapping(key, value, known.by_group.get(numbered(key), ()))
+        own = words({key: self._absolute(key, value) for key, value in self.values.items()}, known)
+        typed_keys = [key_of(override) for override in typed]
+        replaced = tuple(f"{package_of(key)}." for key in typed_keys if key in known.by_group)
+        kept = [word for word in own if key_of(word) not in typed_keys and not f"{key_of(word)}.".startswith(replaced)]
+        return [*kept, *typed]
 
     def _preset(self, override: str, known: Available) -> list[str]:
         """The words of an arm that is named like a preset, `exp=mine`; any other word as it is."""
@@ -83,6 +91,18 @@ class Project:
     def write(self) -> None:
         """Write the file."""
         write_text(self.file, self.text)
+
+
+def _check_mapping(key: str, value: Any, options: Collection[str]) -> None:
+    """Raise ConfigError for a mapping that names the option of a group, which has a line of its own."""
+    if not isinstance(value, Mapping) or ON in options:
+        return
+    named = [option for option in (value.get("loader"), value.get("kind"), *value) if option in options]
+    if named:
+        raise ConfigError(
+            f"{key} is a mapping that names {named[0]}: write the line `{key}: {named[0]}`, "
+            f"and a line such as `{key}.KEY: VALUE` for each of its keys"
+        )
 
 
 def pin(folder: Path) -> Path:
