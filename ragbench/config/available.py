@@ -20,6 +20,7 @@ from ragbench.base.options import OFF, ON
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import hydra_api, store
 from ragbench.config.comments import comment_above, comments_of
+from ragbench.config.hydra_api import Folders
 from ragbench.config.names import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -113,14 +114,14 @@ class Preset:
 
 @dataclass(frozen=True)
 class Available:
-    """All that can be configured; `version` changes with every file and class."""
+    """All that can be configured by files and classes."""
 
-    version: object
+    folders: Folders
 
-    @cached_property
+    @property
     def by_group(self) -> Mapping[str, tuple[str, ...]]:
         """By group, the names of its options."""
-        return hydra_api.groups()
+        return self.folders.groups
 
     @cached_property
     def defaults(self) -> Mapping[str, str]:
@@ -156,17 +157,17 @@ class Available:
 
     @cached_property
     def _file(self) -> Mapping[str, Any]:
-        content = read_yaml_file(hydra_api.folders()[0] / "config.yaml")
+        content = read_yaml_file(self.folders.paths[0] / "config.yaml")
         return content if isinstance(content, dict) else {}
 
     @cached_property
     def base(self) -> DictConfig:
         """The configuration without any words, not resolved."""
-        return hydra_api.compose()[0]
+        return self.folders.compose()[0]
 
     def option(self, group: str, name: str) -> ComposedOption:
         """An option with every key."""
-        return _option(group, name, self.version)
+        return _option(group, name, self.folders)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -224,12 +225,12 @@ class Available:
 
     def preset(self, name: str) -> Preset:
         """A preset: the options in which it differs from none, and the values that it sets."""
-        chosen, values = hydra_api.preset(name)
+        chosen, values = self.folders.preset(name)
         different = {
             group: chosen[group] for group, default in self.defaults.items() if chosen.get(group, default) != default
         }
         values.pop("name", None)
-        file = hydra_api.files(EXPERIMENT, name)
+        file = self.folders.file(EXPERIMENT, name)
         texts = {key: text_of(value) for key, value in _leaves(values, plain(self.base))}
         return Preset(name, comment_above(file) if file else "", different, texts)
 
@@ -259,22 +260,22 @@ def _leaves(values: Mapping[str, Any], below: Mapping[str, Any], path: str = "")
 
 def read() -> Available:
     """What can be configured now. Raises ConfigError for files that cannot be composed."""
-    return _available(hydra_api.places())
+    return _available(hydra_api.read())
 
 
 _available = lru_cache(maxsize=4)(Available)
 
 
 @lru_cache(maxsize=1024)
-def _option(group: str, name: str, version: object) -> ComposedOption:
+def _option(group: str, name: str, folders: Folders) -> ComposedOption:
     from omegaconf import OmegaConf
 
-    file, package = hydra_api.files(group, name), package_of(group)
+    file, package = folders.file(group, name), package_of(group)
     if file is None:
         node = OmegaConf.create(store.node(group, name))
     else:
-        sign = "" if group in hydra_api.compose()[1] else "+"
-        composed, _ = hydra_api.compose([f"{sign}{group}={name}"])
+        sign = "" if group in folders.compose()[1] else "+"
+        composed, _ = folders.compose([f"{sign}{group}={name}"])
         node = OmegaConf.select(composed, package) or OmegaConf.create({})
     declared = [option for option in options.options() if (option.group, option.name) == (group, name)]
     abouts = (option.summary for option in sorted(declared, key=lambda option: not option.about))

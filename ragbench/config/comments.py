@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
+import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+_STATEMENT = re.compile(r" {4}(?:(\w+): |[\w@\"])")
+"""A line of the body of a class, or of the parameters of a function, with the name of the field if it declares one."""
 
 
 @cache
@@ -20,12 +23,27 @@ def comments_of(target: Callable[..., Any]) -> Mapping[str, str]:
     comments: dict[str, str] = {}
     for part in reversed(inspect.getmro(target)) if isinstance(target, type) else (target,):
         try:
-            lines = textwrap.dedent(inspect.getsource(part)).splitlines()
+            comments |= _comments_in(textwrap.dedent(inspect.getsource(part)).splitlines())
         except (OSError, TypeError):
             continue
-        statement = ast.parse("\n".join(lines)).body[0]
-        comments |= {name: comment for name, node in _named(statement) if (comment := _comment(node, lines))}
     return comments
+
+
+def _comments_in(lines: Iterable[str]) -> dict[str, str]:
+    comments: dict[str, str] = {}
+    field, above = "", ""
+    for line in lines:
+        code, _, comment = (part.strip() for part in line.partition("# "))
+        if not code:
+            above = f"{above} {comment}".strip()
+            continue
+        if statement := _STATEMENT.match(line):
+            field = statement[1] or ""
+            comments[field] = above
+        if comment and not comment.startswith(("type:", "noqa")):
+            comments[field] = comment
+        above = ""
+    return {field: comment for field, comment in comments.items() if field and comment}
 
 
 def comment_above(file: Path) -> str:
@@ -36,26 +54,3 @@ def comment_above(file: Path) -> str:
             break
         lines.append(line.lstrip("#").strip())
     return " ".join(line for line in lines if not line.startswith(("@package", "python -m", "ragbench ")))
-
-
-def _named(statement: ast.stmt) -> list[tuple[str, ast.expr | ast.arg | ast.AnnAssign]]:
-    """The fields of a class, or the parameters of a function, each with the node that a comment belongs to."""
-    if isinstance(statement, ast.ClassDef):
-        return [(ast.unparse(node.target), node) for node in statement.body if isinstance(node, ast.AnnAssign)]
-    if not isinstance(statement, ast.FunctionDef):
-        return []
-    parameters = statement.args.args
-    defaults = [None] * (len(parameters) - len(statement.args.defaults)) + statement.args.defaults
-    return [(p.arg, default or p) for p, default in zip(parameters, defaults, strict=True)]
-
-
-def _comment(node: ast.expr | ast.arg | ast.AnnAssign, lines: list[str]) -> str:
-    first, last, column = node.lineno, node.end_lineno or node.lineno, node.end_col_offset or 0
-    comment = lines[last - 1].encode()[column:].decode().partition("# ")[2].strip()
-    if comment and not comment.startswith(("type:", "noqa")):
-        return comment
-    above: list[str] = []
-    while lines[first - 2].lstrip().startswith("#"):
-        first -= 1
-        above.insert(0, lines[first - 1].strip().lstrip("#").strip())
-    return " ".join(above)

@@ -25,9 +25,10 @@ from ragbench.benchmark import load
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.permissions import trusting
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config import available, hydra_api, project, store
+from ragbench.config import available, project, store
 from ragbench.config.available import Available
 from ragbench.config.benchmark import GIVEN
+from ragbench.config.hydra_api import CONFIG
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import (
     canonical,
@@ -37,6 +38,7 @@ from ragbench.config.overrides import (
     why_not_plain,
     word,
 )
+from ragbench.config.project import Project
 from ragbench.config.sections import Basics
 from ragbench.config.settings import Settings
 from ragbench.config.trust import beyond_plain
@@ -57,13 +59,6 @@ _DATA_PATHS = ("corpus", "folder", "queries", "qrels")
 _FITTED = ("calibration", "ranker")
 """Groups to which a project can add options: what `ragbench fit --write` writes."""
 
-_Inspect = Callable[[Settings], object]
-"""Looks at composed settings, and raises ConfigError for those it refuses."""
-
-
-def _accept(settings: Settings) -> None:
-    """Refuse nothing."""
-
 
 def compose(overrides: Sequence[str], *, typed: Sequence[str] | None = None) -> Settings:
     """The settings for overrides, checked.
@@ -73,12 +68,12 @@ def compose(overrides: Sequence[str], *, typed: Sequence[str] | None = None) -> 
     known = available.read()
     all_overrides = _with_project_overrides(overrides, known)
     for override in all_overrides:
-        if hydra_api.parse(override).is_sweep_override():
+        if known.folders.parse(override).is_sweep_override():
             typed_word = override.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
             raise ConfigError(f"'{typed_word}' has several values: add -m for an arm of each, or put them in [ ]")
     typed_words = canonical(overrides if typed is None else typed, known)
-    inspect = _inspect_project(typed_words, all_overrides, known)
-    return _compose_settings(all_overrides, known, inspect, typed=set(map(key_of, typed_words)))
+    _check_words_of_project(typed_words, all_overrides)
+    return _compose_settings(all_overrides, known, typed_words)
 
 
 def compose_alone(overrides: Sequence[str]) -> Settings:
@@ -126,14 +121,11 @@ def sweep(overrides: Sequence[str]) -> list[Settings]:
     known = available.read()
     all_overrides = _with_project_overrides(overrides, known)
     typed = canonical(overrides, known)
-    trusted = _inspect_project(typed, all_overrides, known)
-    swept = {key_of(override): _swept(override) for override in all_overrides}
+    _check_words_of_project(typed, all_overrides)
+    swept = {key_of(override): _swept(override, known) for override in all_overrides}
     _check_count(math.prod(map(len, swept.values())))
     varying = {key for key, several in swept.items() if len(set(several)) > 1}
-    typed_keys = set(map(key_of, typed))
-    settings = [
-        _compose_settings(batch, known, trusted, varying, typed_keys) for batch in itertools.product(*swept.values())
-    ]
+    settings = [_compose_settings(batch, known, typed, varying) for batch in itertools.product(*swept.values())]
     names = [arm.name for arm in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
@@ -193,48 +185,52 @@ def _with_project_overrides(overrides: Sequence[str], known: Available) -> list[
         raise ConfigError(f"{error} (with the words of {short_path(project_file.file)})") from None
 
 
-def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Available) -> _Inspect:
-    """Return a function that refuses what the project file would send or start, beyond what was typed."""
+def _check_words_of_project(typed: Sequence[str], overrides: Sequence[str]) -> None:
+    """Raise ConfigError for a word of the project file that would import code or read the environment."""
     project_file = project.find()
     if project_file is None or trusting():
-        return _accept
-    typed = [override for override in typed if override in overrides]  # not the name of an arm of the project file
-    file = short_path(project_file.file)
-    ask = f"read {file}, then add --trust if you agree"
+        return
     for override in overrides:
         if override not in typed and (reason := why_not_plain(override)):
-            raise ConfigError(f"{file} has '{override[:60]}', which {reason}: {ask}")
-
-    def inspect(settings: Settings) -> None:
-        risky = beyond_plain(settings.config)
-        own = beyond_plain(_compose_settings(_typed_of(settings, typed), known).config) if risky else {}
-        for key, (effect, value) in risky.items():
-            if own.get(key) != (effect, value):
-                raise ConfigError(f"{file} sets {key}, which {effect} ({shown(value)}): {ask}")
-
-    return inspect
+            raise _untrusted(project_file, f"has '{override[:60]}', which {reason}")
 
 
-def _typed_of(settings: Settings, typed: Sequence[str]) -> list[str]:
-    """The words of an arm that were typed; of a typed sweep the value of this arm."""
-    values = {*typed, *(value for override in typed for value in _swept(override))}
-    return [override for override in settings.overrides if override in values]
+def _check_values_of_project(settings: Settings, typed: Sequence[str], known: Available) -> None:
+    """Raise ConfigError for a value of the project file that would send or start something, and that is not typed."""
+    risky = beyond_plain(settings.config)
+    project_file = project.find() if risky and not trusting() else None
+    if project_file is None:
+        return
+    values = {*typed, *(value for override in typed for value in _swept(override, known))}
+    own = _compose_settings([override for override in settings.overrides if override in values], known)
+    of_typed = beyond_plain(own.config)
+    for key, (effect, value) in risky.items():
+        if of_typed.get(key) != (effect, value):
+            raise _untrusted(project_file, f"sets {key}, which {effect} ({shown(value)})")
+
+
+def _untrusted(project_file: Project, reason: str) -> ConfigError:
+    file = short_path(project_file.file)
+    return ConfigError(f"{file} {reason}: read {file}, then add --trust if you agree")
 
 
 def _compose_settings(
     overrides: Sequence[str],
     known: Available,
-    inspect: _Inspect = _accept,
+    typed: Sequence[str] | None = None,
     varying: Collection[str] = (),
-    typed: Collection[str] = (),
 ) -> Settings:
-    """The settings for canonical overrides; `varying` and `typed` are the keys by which an arm is named."""
+    """The settings for canonical overrides.
+
+    Those that are not `typed` (default: all) are of the project file. An arm is named by typed words, and by those
+    of the keys that are `varying`.
+    """
     if not trusting():
-        _check_own_files()
+        _check_own_files(known)
     if from_environment := registry.find("hook", "words_of_environment"):
         overrides = from_environment(overrides, os.environ)
     chosen, values = _chosen_and_values(overrides, known)
-    config, options_by_group = hydra_api.compose(chosen)
+    config, options_by_group = known.folders.compose(chosen)
     for override in values:
         _set(config, override, known)
     values_by_key = _resolved(config, overrides)
@@ -242,22 +238,23 @@ def _compose_settings(
         if option == OFF and not any(key_of(override).startswith(f"{group}.") for override in overrides):
             values_by_key[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
     values_by_key = with_added_stages(values_by_key)
-    name = _arm_name(values_by_key.get("name"), overrides, varying, typed)
+    name = _arm_name(values_by_key.get("name"), overrides, varying, set(map(key_of, typed or ())))
     settings = Settings(name, values_by_key, tuple(overrides))
     try:
         _check(values_by_key, known, options_by_group)
-        inspect(settings)
+        if typed is not None:
+            _check_values_of_project(settings, typed, known)
         return settings.check()
     except Refused as refusal:
         raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), overrides, known)}") from None
 
 
-def _check_own_files() -> None:
+def _check_own_files(known: Available) -> None:
     """Raise ConfigError for a file next to the project file that does more than `ragbench fit --write` does.
 
     It may come from a third party: it chooses values of known classes in the groups that are fitted, and nothing else.
     """
-    for path in (path for folder in hydra_api.folders()[1:] for path in sorted(folder.rglob("*.yaml"))):
+    for path in (path for folder in known.folders.paths[1:] for path in sorted(folder.rglob("*.yaml"))):
         text, content = path.read_text(encoding="utf-8", errors="replace"), read_yaml_file(path)
         target = content.get(TARGET) if isinstance(content, dict) else None
         is_plain = (
@@ -276,7 +273,7 @@ def _chosen_and_values(overrides: Sequence[str], known: Available) -> tuple[list
         if key not in known.by_group:
             values.append(override)
             continue
-        value = hydra_api.parse(override).value()
+        value = known.folders.parse(override).value()
         check_option(key, value, known)
         sign = "+" if key == EXPERIMENT or key in known.added else ""
         chosen.append(f"{sign}{override.lstrip('+')}")
@@ -288,7 +285,7 @@ def _set(config: DictConfig, override: str, known: Available) -> None:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    key, value = key_of(override), hydra_api.parse(override).value()
+    key, value = key_of(override), known.folders.parse(override).value()
     _check_key(config, key, value, known)
     try:
         OmegaConf.update(config, key, value, merge=True, force_add=True)
@@ -310,8 +307,8 @@ def _check_key(config: DictConfig, key: str, value: Any, known: Available) -> No
         if not isinstance(node, DictConfig):
             raise ConfigError(f"{above} has no keys, so {key} cannot be set")
         if part not in node:
-            if _takes_any(path[:position], known) or (not position and _is_stage(value)):
-                return
+            if (position and not known.node(above)) or (not position and _is_stage(value)):
+                return  # inside a mapping that is a value itself, such as weights, or a stage
             raise ConfigError(_unknown_key(key, path[: position + 1], known))
         node = node._get_node(part)
         if isinstance(node, DictConfig) and node._is_interpolation():
@@ -321,11 +318,6 @@ def _check_key(config: DictConfig, key: str, value: Any, known: Available) -> No
     if not (value is None and TARGET in node) and not (isinstance(value, str) and value.startswith("$")):
         inside = ", ".join(str(name) for name in node if not str(name).startswith("_"))
         raise ConfigError(f"{key} must be a mapping with {inside or 'parameters'}, got {shown(value).strip(chr(39))}")
-
-
-def _takes_any(path: Sequence[str], known: Available) -> bool:
-    """Whether a mapping is a value itself, such as the weights of fields, and has no keys of its own."""
-    return bool(path) and not known.node(".".join(path))
 
 
 def _is_stage(value: Any) -> bool:
@@ -367,10 +359,11 @@ def _resolved(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
 
 def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration with the stages that are on and that `order` does not name, each at the place of its class."""
+    known = available.read()
     if not isinstance(stages := config.get("order"), list):
-        default = short_path(hydra_api.folders()[0] / f"{hydra_api.CONFIG}.yaml")
+        default = short_path(known.folders.paths[0] / f"{CONFIG}.yaml")
         raise ConfigError(f"order must be a list of stages, got {shown(stages)}: the default is in {default}")
-    order, known = list(stages), available.read()
+    order = list(stages)
     places = {option.group: option.place for option in options.options() if option.place}
     for group in known.added:
         if not _is_stage(config.get(group)) or group in order:
@@ -391,8 +384,8 @@ def _file_of_refused_value(message: str, overrides: Sequence[str], known: Availa
         return ""
     preset = next((override.partition("=")[2] for override in overrides if key_of(override) == EXPERIMENT), None)
     if preset is not None and any(_overlap(key, chosen_key) for chosen_key in known.preset(preset).values):
-        return f" (in {short_path(hydra_api.folders()[0] / EXPERIMENT / f'{preset}.yaml')})"
-    return f" (in {short_path(hydra_api.folders()[0] / 'config.yaml')})"
+        return f" (in {short_path(known.folders.paths[0] / EXPERIMENT / f'{preset}.yaml')})"
+    return f" (in {short_path(known.folders.paths[0] / 'config.yaml')})"
 
 
 def _overlap(key: str, second: str) -> bool:
@@ -413,9 +406,9 @@ def _arm_name(name: Any, overrides: Sequence[str], varying: Collection[str], typ
     return " ".join([str(name), *(word for word in by_word if word in (*varied, *added))])
 
 
-def _swept(override: str) -> list[str]:
+def _swept(override: str, known: Available) -> list[str]:
     """An override with each of its values. Raises ConfigError for values that cannot be listed, and for none."""
-    parsed, typed = hydra_api.parse(override), override.removeprefix("+")
+    parsed, typed = known.folders.parse(override), override.removeprefix("+")
     if not parsed.is_sweep_override():
         return [f"{parsed.get_key_element()}={parsed.get_value_element_as_str()}"]
     if not parsed.is_discrete_sweep():
@@ -442,11 +435,10 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
     section becomes. `chosen` has the chosen option of every group.
     """
     if EXPERIMENT in config:
-        file = hydra_api.files(EXPERIMENT, str(chosen.get(EXPERIMENT)))
+        file = known.folders.file(EXPERIMENT, str(chosen.get(EXPERIMENT)))
         raise ConfigError(f"{short_path(file) if file else EXPERIMENT} must begin with the line `# @package _global_`")
-    folders = hydra_api.folders()
     for group, name in chosen.items():
-        package, own = available.package_of(group), hydra_api.files(group, str(name), folders)
+        package, own = available.package_of(group), known.folders.file(group, str(name))
         if own is not None and package != group and group in config and group not in sections():
             raise ConfigError(f"{short_path(own)} must begin with the line `# @package {package}`")
     for key, value in config.items():
@@ -456,9 +448,12 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
     for group in known.defaults:
         if chosen.get(group) in (None, OFF) and config.get(group):
             _check_unused(config[group], group, known)
-    stages = (*_stage_keys(), *(key for key, value in config.items() if _is_stage(value)), SOURCES)
-    for entry in basics.order:
-        _check_entry("", "order", entry, (*stages, *known.order))
+    stages = (*store.stage_keys(), *(key for key in config if _is_stage(config[key])), SOURCES, *known.order)
+    listed = [("", "order", basics.order)]
+    listed += [(f"modes.{mode}", "without", node.get("without", ())) for mode, node in config["modes"].items()]
+    for label, key, entry in ((label, key, entry) for label, key, entries in listed for entry in entries):
+        if entry not in stages:
+            raise Refused(label, key, f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
     if TARGET not in (value_at(config, ("index", "chunking")) or {}):
         raise Refused("index", "chunking", f"must name a class in {TARGET}")
     for key, cls in sections().items():
@@ -472,12 +467,9 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
             raise Refused("", key, f"must be a mapping with {inside}, got {shown(node)}")
     for group, cls in store.plain_options(chosen):
         build(cls, config[group], group)
-    for mode, node in config["modes"].items():
-        for entry in node.get("without", ()):
-            _check_entry(f"modes.{mode}", "without", entry, (*stages, *known.order))
     load.check(config["data"])
-    for path, node in _nodes_with_class(config, ""):
-        make(node, path)
+    for path in (key.removesuffix(f".{TARGET}") for key in flat(config) if key.endswith(f".{TARGET}")):
+        make(value_at(config, path.split(".")), path)
 
 
 def _check_unused(node: Mapping[str, Any], group: str, known: Available) -> None:
@@ -515,24 +507,3 @@ def _unknown_key(full: str, path: Sequence[str], known: Available) -> str:
     near = nearest(key, [*known.values, *known.by_group])
     hint = did_you_mean(key, near) if near else ": `ragbench list parameters` shows all keys"
     return f"{key} is unknown{hint}"
-
-
-def _check_entry(label: str, key: str, entry: str, stages: Sequence[str]) -> None:
-    """Raise Refused for an entry of a list of stages that is not a stage, on or off."""
-    if entry not in stages:
-        raise Refused(label, key, f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
-
-
-def _stage_keys() -> tuple[str, ...]:
-    """The keys of stages: switches, and parts of a switch such as `p8.limit`."""
-    return tuple(dict.fromkeys(option.key for option in store.stage_options()))
-
-
-def _nodes_with_class(node: Mapping[str, Any], path: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every node with a `_target_`, and its key."""
-    found: list[tuple[str, Mapping[str, Any]]] = []
-    for key, value in node.items():
-        full_key = f"{path}.{key}".lstrip(".")
-        if isinstance(value, Mapping):
-            found += [(full_key, value)] if TARGET in value else _nodes_with_class(value, full_key)
-    return found

@@ -12,6 +12,7 @@ from ragbench.base import locations, registry
 from ragbench.base.build import active, build, make, value_at, with_value
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
+from ragbench.base.options import sections
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_data
 from ragbench.config.benchmark import load
@@ -19,13 +20,8 @@ from ragbench.config.sections import ArtefactsSpec, Basics, CacheSpec, Execution
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.index.dense import DenseSpec
-from ragbench.index.filters import MetadataSpec
 from ragbench.index.index import Index, IndexSpec, VectorsSpec
-from ragbench.index.lexical import LexicalSpec
-from ragbench.index.texts import PassageTemplate
-from ragbench.index.vocabulary import VocabularySpec
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, Models, check_name
+from ragbench.models.resolve import CrossEncoderSpec, Models, check_name
 from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
@@ -54,17 +50,15 @@ class Settings:
     def index(self) -> IndexSpec:
         """The specification of the index, with the switches that work at index time (P2, P13)."""
         node = self.config["index"]
-        passage = build(PassageTemplate, node["passage"], "index.passage")
+        specs = {key.partition(".")[2]: cls for key, cls in sections().items() if key.startswith("index.")}
+        parts: dict[str, Any] = {name: build(cls, node.get(name, {}), f"index.{name}") for name, cls in specs.items()}
+        passage = parts.pop("passage")
         indexes = ((stage.source, stage.index) for _, stage in self.pipeline if isinstance(stage, _SOURCES))
         return IndexSpec(
             chunker=make(self.value("p13.chunking") or node["chunking"], "index.chunking"),
-            lexical=build(LexicalSpec, node["lexical"], "index.lexical"),
-            dense=build(DenseSpec, node["dense"], "index.dense"),
-            encoder=build(EncoderSpec, node["encoder"], "index.encoder"),
             passage=replace(passage, headings=passage.headings or bool(self.value("p2.headings"))),
-            vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
-            metadata=build(MetadataSpec, node.get("metadata", {}), "index.metadata"),  # older runs have none
             sources=tuple(sorted((source, index) for source, index in indexes if index is not None)),
+            **parts,
         )
 
     @property

@@ -27,7 +27,6 @@ _TYPED = (bool, int, float, str)
 
 
 _registered: set[Option] = set()
-_groups: dict[str, set[str]] = {}
 
 
 def register() -> int:
@@ -37,20 +36,11 @@ def register() -> int:
     """
     declared = _declared()
     if new := set(declared) - _registered:
-        _share()
         for group in {option.group for option in new}:
             _store_group(group, [option for option in declared if option.group == group])
         _store(None, SECTIONS, _sections(), None)
         _registered.update(new)
     return hash(declared)
-
-
-def _share() -> None:
-    """Let the copy that Hydra makes of its store for each composition be the store, whose nodes it copies anyway."""
-    from hydra.core.config_store import ConfigStore
-
-    store: Any = ConfigStore.instance()
-    store.__deepcopy__ = lambda memo: store
 
 
 def _declared() -> tuple[Option, ...]:
@@ -67,27 +57,28 @@ def node(group: str, name: str) -> Any:
     return ConfigStore.instance().load(f"{group}/{name}.yaml").node
 
 
-def stage_options() -> tuple[Option, ...]:
-    """The options that are stages or parts of them: those whose values name a class, outside the index."""
+def _is_stored(group: str, name: str) -> bool:
+    from hydra.core.config_store import ConfigStore
+
+    return f"{name}.yaml" in ConfigStore.instance().repo[group]
+
+
+def stage_keys() -> tuple[str, ...]:
+    """The keys of stages and of parts of them, such as `p8.limit`: options that name a class, outside the index."""
     named = (option for option in options.options() if option.target is not None and not option.plain)
-    return tuple(option for option in named if option.group != CLASS and not option.key.startswith("index."))
+    return tuple(option.key for option in named if option.group != CLASS and not option.key.startswith("index."))
 
 
 def plain_options(chosen: Mapping[str, Any]) -> list[tuple[str, type]]:
     """The groups whose chosen option a class checks without being named in it, such as `topics=derived`."""
+    declared = {(option.group, option.name) for option in options.options()}
     checked = []
     for option in options.options():
         name = str(chosen.get(option.group))
-        given = name not in (option.name, OFF) and name in _groups.get(option.group, ())
+        given = name not in (option.name, OFF) and (option.group, name) in declared
         if option.plain and isinstance(option.target, type) and not given:
             checked.append((option.group, option.target))
     return checked
-
-
-def options_by_group() -> dict[str, set[str]]:
-    """By group, the options that classes declare."""
-    declared = {option.group for option in options.options()} - {CLASS}
-    return {group: set(names) for group, names in _groups.items() if group in declared}
 
 
 def _store_group(group: str, of_group: Sequence[Option]) -> None:
@@ -102,7 +93,7 @@ def _store_group(group: str, of_group: Sequence[Option]) -> None:
 
 def _sections() -> dict[str, Any]:
     switches = {option.group for option in options.options() if _is_of_ragbench(option)}
-    nested: dict[str, Any] = {group: node(group, OFF) for group in sorted(switches) if OFF in _groups[group]}
+    nested: dict[str, Any] = {group: node(group, OFF) for group in sorted(switches) if _is_stored(group, OFF)}
     for key, cls in options.sections().items():
         if not key:
             nested |= {field.name: _default(field) for field in dataclasses.fields(cls) if not _is_required(field)}
@@ -175,8 +166,6 @@ def _typed(hint: Any) -> Any:
 def _store(group: str | None, name: str, node: Any, package: str | None) -> None:
     from hydra.core.config_store import ConfigStore
 
-    if group is not None:
-        _groups.setdefault(group, set()).add(name)
     ConfigStore.instance().store(name=name, node=node, group=group, package=package, provider="ragbench")
 
 

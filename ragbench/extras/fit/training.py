@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragbench.base import console, files, locations, minimums
+from ragbench.base import console, files, locations, minimums, options
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
@@ -138,7 +138,7 @@ def check(name: str | None) -> None:
         raise ConfigError("--write needs a project to write to: run ragbench init FOLDER first")
     shipped = locations.configuration()
     store.register()
-    declared = [names for names in store.options_by_group().values() if name in names]
+    declared = [option for option in options.options() if option.name == name and option.group != store.CLASS]
     if name is not None and locations.fitted() != shipped and (declared or any(shipped.glob(f"*/{name}.yaml"))):
         raise ConfigError(f"--write {name} is a built-in option: choose another name")
 
