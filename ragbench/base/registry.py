@@ -150,7 +150,9 @@ def _has_kind(point: EntryPoint) -> bool:
 def _of_others() -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points  # late: slow
 
-    return tuple(point for point in entry_points(group=GROUP) if point.dist is None or point.dist.name != GROUP)
+    points = entry_points(group=GROUP)
+    own = [dist for dist in {point.dist for point in points} if dist is not None and dist.name == GROUP]  # name: slow
+    return tuple(point for point in points if point.dist not in own)
 
 
 def _is_there(target: str) -> bool:
