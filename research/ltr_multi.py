@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 
 from ragbench.base.build import build
 from ragbench.base.columns import Columns
-from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
-from ragbench.base.files import why_unreadable
+from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError, why_unreadable
 from ragbench.base.options import Name, Positive, Validated
 from ragbench.base.progress import task_ticks
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load
 from ragbench.config.composition import compose
 from ragbench.config.settings import Settings
-from ragbench.evidence.policy import Policy
+from ragbench.evidence.arms import Policy
 from ragbench.evidence.statistics import TIE, compare
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample, Spec

@@ -153,7 +153,7 @@ def vault_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def benchmark_small(vault_folder: Path) -> Benchmark:
-    from ragbench.benchmark.native import best_sections
+    from ragbench.benchmark.benchmark import best_sections
 
     documents = read_vault(vault_folder).documents
     return Benchmark("lantern", documents, TOPICS, best_sections(SECTION_QRELS), SECTION_QRELS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 
 FAILED = 1
@@ -105,6 +106,35 @@ class ResultsError(RagbenchError):
 
 class BundleError(RagbenchError):
     """An exported bundle that is missing, damaged, or made for other documents or another version."""
+
+
+class Damaged(ValueError):
+    """A file that is not as it was written; the message says how it differs."""
+
+
+def why_unreadable(error: Exception) -> str:
+    """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
+    if isinstance(error, OSError):
+        return _reason(error)
+    if isinstance(error, BoundaryError):
+        return str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return "not valid UTF-8"
+    if isinstance(error, Damaged):
+        return str(error).partition(" ")[2]
+    return f"{error} is missing" if isinstance(error, KeyError) else "unexpected structure"
+
+
+def unusable(error: OSError) -> str:
+    """What the system refuses, in a sentence with the remedy: a full disk, a missing permission."""
+    name = error.filename or "a file"
+    return f"{name} cannot be used ({_reason(error)}): check the path, its permissions and free space"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        return str(error.args[0][0][-1]).lower()  # the first of several files that could not be copied
+    return (error.strerror or str(error) or "the system refuses").lower()
 
 
 _LEAST_LIKENESS = 0.6  # similarity from 0 to 1 from which a name is suggested

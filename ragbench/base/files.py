@@ -16,13 +16,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.errors import Damaged
 
 _NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
-
-
-class Damaged(ValueError):
-    """A file that is not as it was written; the message says how it differs."""
 
 
 def draft_of(path: Path) -> Path:
@@ -137,31 +133,6 @@ def resolved(path: Path) -> Path:
         return path.resolve()
     except RuntimeError:  # what Python 3.11 raises for a loop
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
-
-
-def why_unreadable(error: Exception) -> str:
-    """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
-    if isinstance(error, OSError):
-        return _reason(error)
-    if isinstance(error, BoundaryError):
-        return str(error)
-    if isinstance(error, UnicodeDecodeError):
-        return "not valid UTF-8"
-    if isinstance(error, Damaged):
-        return str(error).partition(" ")[2]
-    return f"{error} is missing" if isinstance(error, KeyError) else "unexpected structure"
-
-
-def unusable(error: OSError) -> str:
-    """What the system refuses, in a sentence with the remedy: a full disk, a missing permission."""
-    name = error.filename or "a file"
-    return f"{name} cannot be used ({_reason(error)}): check the path, its permissions and free space"
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
-        return str(error.args[0][0][-1]).lower()  # the first of several files that could not be copied
-    return (error.strerror or str(error) or "the system refuses").lower()
 
 
 def _opened(path: Path) -> io.BufferedReader:

@@ -251,6 +251,17 @@ def docno_of_section(section_id: str) -> str:
     return section_id.rpartition("#")[0] or section_id
 
 
+def best_sections(section_qrels: Qrels) -> dict[str, dict[str, int]]:
+    """Document judgments from section judgments: the best grade of a document's sections."""
+    documents: dict[str, dict[str, int]] = {}
+    for qid, grades in section_qrels.items():
+        best = documents.setdefault(qid, {})
+        for target, grade in grades.items():
+            docno = docno_of_section(target)
+            best[docno] = max(grade, best.get(docno, grade))
+    return documents
+
+
 def topic_area(grades: Mapping[str, int]) -> str:
     """The area with most of a topic's best-graded documents, the first by name of equals; `""` without any."""
     best = max(grades.values(), default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from ragbench.base.document_names import is_untitled
@@ -16,9 +16,6 @@ from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
-
-if TYPE_CHECKING:
-    from ragbench.benchmark.benchmark import Benchmark
 
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 IDS = ("_id", "id", "docno", "doc_id", "docid")
@@ -40,17 +37,6 @@ class Form:
 def identifier(name: Any) -> str:
     """An id as a TREC file can hold it: white space and unprintable characters as `%XX`, outer blanks dropped."""
     return _NOT_IN_ID.sub(lambda m: quote(m[0].encode("utf-8", "surrogatepass")), str(name).strip())
-
-
-def file_names(benchmark: Benchmark) -> dict[str, str]:
-    """By docno, the path that stands for it in run files and judgments, where a folder of files was read.
-
-    Empty for other collections: their docnos are the ids that people know.
-    """
-    source = (benchmark.documents_source or {}).get("data", {})
-    if source.get("loader") != "vault":
-        return {}
-    return {document.docno: identifier(document.path) for document in benchmark.documents}
 
 
 def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any], form: Form) -> Document:

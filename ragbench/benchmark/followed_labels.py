@@ -10,11 +10,10 @@ from typing import Any
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, RagbenchError
 from ragbench.base.types import Document
-from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
+from ragbench.benchmark.benchmark import Benchmark, Qrels, best_sections, docno_of_section
 from ragbench.benchmark.follow import Earlier, Followed, LabelFollower, LabelHealth, health
 from ragbench.benchmark.git_history import History
 from ragbench.benchmark.names import Names, address
-from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.redirects import read_redirects
 
 

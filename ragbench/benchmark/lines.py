@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
-from ragbench.base.files import why_unreadable
+from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError, why_unreadable
 from ragbench.base.options import shown
 from ragbench.boundary.json import read_json, read_json_file
 from ragbench.boundary.yaml import read_yaml_file

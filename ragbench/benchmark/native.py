@@ -20,12 +20,11 @@ from typing import Any
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain
 from ragbench.base.options import option
-from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
-from ragbench.benchmark.documents import file_names
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, best_sections, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, read_judgments, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
 from ragbench.benchmark.query_filter import read_filter
-from ragbench.benchmark.runs import new_name
+from ragbench.benchmark.runs import file_names, new_name
 from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
@@ -257,14 +256,3 @@ def _with_earlier(
                 }
                 merged.setdefault(qid, {}).update(grades_of_docno)
     return merged
-
-
-def best_sections(section_qrels: Qrels) -> dict[str, dict[str, int]]:
-    """Document judgments from section judgments: the best grade of a document's sections."""
-    documents: dict[str, dict[str, int]] = {}
-    for qid, grades in section_qrels.items():
-        best = documents.setdefault(qid, {})
-        for target, grade in grades.items():
-            docno = docno_of_section(target)
-            best[docno] = max(grade, best.get(docno, grade))
-    return documents

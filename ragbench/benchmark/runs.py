@@ -7,12 +7,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.lines import read_lines
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
 
 _LOG = logging.getLogger(__name__)
 
@@ -63,6 +67,17 @@ def warn_of_distances(by_query: Iterable[Sequence[float]], label: str) -> None:
             f"{label}: in {len(by_query) - len(differing)} of {len(by_query)} queries all scores are equal, and ids "
             "order the hits, as in trec_eval: give scores that differ, such as 1/rank"
         )
+
+
+def file_names(benchmark: Benchmark) -> dict[str, str]:
+    """By docno, the path that stands for it in run files and judgments, where a folder of files was read.
+
+    Empty for other collections: their docnos are the ids that people know.
+    """
+    source = (benchmark.documents_source or {}).get("data", {})
+    if source.get("loader") != "vault":
+        return {}
+    return {document.docno: identifier(document.path) for document in benchmark.documents}
 
 
 def renamed(run: Run, names: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:

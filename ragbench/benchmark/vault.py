@@ -12,7 +12,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.options import option, shown
-from ragbench.benchmark.benchmark import Benchmark, Topic, docno_of_section
+from ragbench.benchmark.benchmark import Benchmark, Topic, best_sections, docno_of_section
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.judgments import (
     GRADES,
@@ -27,7 +27,7 @@ from ragbench.benchmark.judgments import (
 )
 from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases
 from ragbench.benchmark.names import Names
-from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
+from ragbench.benchmark.native import DOCUMENTS, SECTIONS, judgment_files, read_judgment_folder
 from ragbench.benchmark.query_filter import read_filter
 from ragbench.benchmark.quotes import locate, report, sections_of, split_target
 from ragbench.corpus.file_warning import OnError, counted_by_kind

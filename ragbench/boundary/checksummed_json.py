@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.files import Damaged, why_unreadable, write_text
+from ragbench.base.errors import Damaged, why_unreadable
+from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json, read_json_file
 
 SEAL = "seal"

@@ -7,8 +7,7 @@ import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import SplitResult, urlsplit
 
-from ragbench.base.errors import BoundaryError, ConfigError, without_secret
-from ragbench.base.files import why_unreadable
+from ragbench.base.errors import BoundaryError, ConfigError, why_unreadable, without_secret
 from ragbench.boundary.json import read_text
 
 _LONGEST = 1_024  # characters

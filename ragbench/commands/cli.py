@@ -27,8 +27,8 @@ from ragbench.base.errors import (
     RagbenchError,
     did_you_mean,
     nearest,
+    unusable,
 )
-from ragbench.base.files import unusable
 from ragbench.boundary.permissions import trust
 from ragbench.commands import GROUPS, SUMMARY, WORDS, Call, call, everything
 

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read, judge, print."""
     from ragbench.evidence import best_arm
-    from ragbench.evidence.policy import Policy
+    from ragbench.evidence.arms import Policy
     from ragbench.evidence.table import table
     from ragbench.report import page_tables, screen, tables
     from ragbench.results import compare, measured_data

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError
-from ragbench.base.files import Damaged
+from ragbench.base.errors import ConfigError, Damaged
 from ragbench.base.registry import Kind
 from ragbench.config.available import Available
 from ragbench.config.names import label

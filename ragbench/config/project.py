@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BoundaryError, ConfigError
-from ragbench.base.files import why_unreadable, write_text
+from ragbench.base.errors import BoundaryError, ConfigError, why_unreadable
+from ragbench.base.files import write_text
 from ragbench.base.locations import PROJECT_FILE
 from ragbench.base.options import ON
 from ragbench.boundary.paths import regular_file

@@ -12,8 +12,7 @@ from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
-from ragbench.evidence.arms import JudgedContrast
-from ragbench.evidence.policy import Policy
+from ragbench.evidence.arms import JudgedContrast, Policy
 from ragbench.evidence.statistics import Comparison
 
 if TYPE_CHECKING:

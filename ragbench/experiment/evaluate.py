@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragbench.benchmark.documents import file_names
-from ragbench.benchmark.runs import renamed
+from ragbench.benchmark.runs import file_names, renamed
 from ragbench.evaluation import contexts, diagnosis, measures, passages
 from ragbench.evaluation.contexts import Contexts
 from ragbench.results import measurements, top_hits

@@ -19,8 +19,7 @@ from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
 from ragbench.base.options import Confidence, Share, Validated, Weight
 from ragbench.evaluation import contexts
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
-from ragbench.evidence.arms import Arms, JudgedContrast
-from ragbench.evidence.policy import Policy
+from ragbench.evidence.arms import Arms, JudgedContrast, Policy
 from ragbench.evidence.verdict import LATENCY, QUALITY, LevelComparison
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.results import labels

@@ -28,7 +28,7 @@ from ragbench.base.html import templates
 from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.evaluation.diagnosis import unit
-from ragbench.evidence.policy import Policy
+from ragbench.evidence.arms import Policy
 from ragbench.report import figures, page_tables, screen
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.report.page_tables import MARKS, Cell, Table, join_names

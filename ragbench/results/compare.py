@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels
-from ragbench.benchmark.documents import file_names
-from ragbench.benchmark.runs import Run, read_run, renamed, trec_eval_order
+from ragbench.benchmark.runs import Run, file_names, read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import DOCUMENT, if_useful
-from ragbench.evidence.arms import Arms, ComparedArm
+from ragbench.evidence.arms import Arms, BudgetSpec, ComparedArm, Policy, StatisticsSpec
 from ragbench.evidence.cost import RECORDED
-from ragbench.evidence.policy import BudgetSpec, Policy, StatisticsSpec
 from ragbench.evidence.table import table
 from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements

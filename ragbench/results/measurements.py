@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragbench.base import registry
 from ragbench.base.columns import Column, Columns
 from ragbench.base.console import counted, probability, with_interval
-from ragbench.base.errors import BoundaryError, ResultsError
-from ragbench.base.files import why_unreadable, write_text
+from ragbench.base.errors import BoundaryError, ResultsError, why_unreadable
+from ragbench.base.files import write_text
 from ragbench.benchmark.native import FILE_NAMES
 from ragbench.benchmark.runs import Run, new_name, read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
@@ -37,9 +37,8 @@ from ragbench.evaluation import contexts, diagnosis
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS
 from ragbench.evidence import best_arm, table
-from ragbench.evidence.arms import LATENCY, Arms, JudgedContrast
+from ragbench.evidence.arms import LATENCY, Arms, JudgedContrast, Policy
 from ragbench.evidence.cost import NET
-from ragbench.evidence.policy import Policy
 from ragbench.results import comparisons, labels, store, top_hits
 
 if TYPE_CHECKING:

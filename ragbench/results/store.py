@@ -29,8 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, files, processes
-from ragbench.base.errors import ResultsError
-from ragbench.base.files import Damaged
+from ragbench.base.errors import Damaged, ResultsError
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file
 

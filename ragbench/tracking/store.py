@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import files
-from ragbench.base.errors import TrackingError
+from ragbench.base.errors import TrackingError, why_unreadable
 from ragbench.boundary.paths import resolved
 from ragbench.config.settings import Settings
 from ragbench.results import store
@@ -98,7 +98,7 @@ def check(target: Target) -> None:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.rollback()
     except (sqlite3.Error, OSError) as error:
-        fault = files.why_unreadable(error) if isinstance(error, OSError) else str(error)
+        fault = why_unreadable(error) if isinstance(error, OSError) else str(error)
         if target.is_ours:
             raise TrackingError(
                 f"the results folder {target.results} cannot be written ({fault}): choose another with "

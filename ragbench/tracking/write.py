@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ragbench.base import console, files, registry
-from ragbench.base.errors import ResultsError, TrackingError
+from ragbench.base.errors import Damaged, ResultsError, TrackingError
 from ragbench.base.fingerprint import digest
 from ragbench.base.progress import steps
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
@@ -141,7 +141,7 @@ def _log_missing(into: OpenStore, root: Path, besides: Path | None = None) -> li
             continue
         try:
             _log_folder(path.parent, into)
-        except (ResultsError, files.Damaged) as error:
+        except (ResultsError, Damaged) as error:
             _LOG.warning(f"{path.parent} was not logged: {error}")
             continue
         written.append(path.parent)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ragbench.base import locations
 from ragbench.base.errors import BenchmarkError, CorpusError
 from ragbench.base.fingerprint import digest
-from ragbench.benchmark.benchmark import Topic
+from ragbench.benchmark.benchmark import Topic, best_sections
 from ragbench.benchmark.judgments import read_judgments
-from ragbench.benchmark.native import best_sections, load_native, read_topics, write_qrels, write_topics
+from ragbench.benchmark.native import load_native, read_topics, write_qrels, write_topics
 from tests.naming import naming
 
 TEA = Path(__file__).parents[1] / "data" / "tea"

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from ragbench.config import composition
-from ragbench.evidence.arms import Arms, ComparedArm
+from ragbench.evidence.arms import Arms, ComparedArm, Policy
 from ragbench.evidence.best_arm import sentences, table
-from ragbench.evidence.policy import Policy
 
 
 @pytest.fixture(scope="module")

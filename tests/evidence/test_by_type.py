@@ -6,7 +6,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.minimums import PER_TYPE as FEW
 from ragbench.config import composition
-from ragbench.evidence.policy import Policy
+from ragbench.evidence.arms import Policy
 from ragbench.evidence.statistics import compare_all
 from ragbench.evidence.table import by_type
 from tests.naming import naming

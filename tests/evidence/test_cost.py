@@ -8,9 +8,8 @@ import pytest
 
 from ragbench.config import composition
 from ragbench.evaluation.measures import DOCUMENT
-from ragbench.evidence.arms import Arms, ComparedArm
+from ragbench.evidence.arms import Arms, ComparedArm, Policy
 from ragbench.evidence.cost import END_TO_END, Cost, Times, _Added, _added_p95, cost, noise_ms
-from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Contrast
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.benchmark import Benchmark, Topic, best_sections
 from ragbench.config import composition
 from ragbench.corpus.reader import read_vault
 from ragbench.experiment import ablate

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import files, locations
-from ragbench.base.errors import ModelError
+from ragbench.base.errors import ModelError, unusable
 from ragbench.extras.backends.onnx_writer import FLOAT, GraphWriter
 from ragbench.models.folder import ModelFolder
 
@@ -56,7 +56,7 @@ def as_onnx(source: ModelFolder) -> ModelFolder:
                 with files.atomic_write(root / name) as draft:
                     draft.write_bytes(content)
         except OSError as error:
-            raise ModelError(f"{files.unusable(error)}, or set XDG_CACHE_HOME to another folder") from None
+            raise ModelError(f"{unusable(error)}, or set XDG_CACHE_HOME to another folder") from None
     return ModelFolder(root, "onnx", tuple(_WRITTEN), _WRITTEN, f"delete the folder {root} and start again")
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragbench.base.types import Document
-from ragbench.benchmark import native, quotes
-from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
-from ragbench.benchmark.documents import file_names
-from ragbench.benchmark.runs import new_name
+from ragbench.benchmark import quotes
+from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, best_sections, docno_of_section
+from ragbench.benchmark.runs import file_names, new_name
 from ragbench.extras.collect.masked import masks_of
 from ragbench.extras.collect.similarity import near_duplicates
 
@@ -88,7 +87,7 @@ def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[
 
 def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
     """Topics and documents with inconsistent grades."""
-    best, names = native.best_sections(benchmark.section_qrels), file_names(benchmark)
+    best, names = best_sections(benchmark.section_qrels), file_names(benchmark)
     for topic in benchmark.topics:
         grades = benchmark.document_qrels.get(topic.qid, {})
         sections = best.get(topic.qid, {})

@@ -17,7 +17,7 @@ from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document
 from ragbench.benchmark import native
-from ragbench.benchmark.benchmark import Qrels, docno_of_section
+from ragbench.benchmark.benchmark import Qrels, best_sections, docno_of_section
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.extras.collect.pool import PoolFile, read_pool
 
@@ -261,7 +261,7 @@ def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) ->
     judged = read_judgments(documents) if documents.exists() else {}
     touched = {(qid, docno_of_section(section)) for qid, section, _ in _read_grades(pool)[0]}
     lowered = []
-    for qid, best in native.best_sections(merged.qrels).items():
+    for qid, best in best_sections(merged.qrels).items():
         for docno, grade in best.items():
             existing = judged.setdefault(qid, {}).get(docno)
             if existing is not None and (qid, docno) not in touched:

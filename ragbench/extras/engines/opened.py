@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ragbench.base import console, files, progress
-from ragbench.base.errors import BoundaryError, BundleError, ConfigError, RagbenchError
+from ragbench.base.errors import BoundaryError, BundleError, ConfigError, RagbenchError, why_unreadable
 from ragbench.base.types import Document
 from ragbench.benchmark.runs import Run
 from ragbench.boundary import paths
@@ -185,7 +185,7 @@ def unpack(engine: Engine, folder: Path) -> None:
         except BoundaryError as error:
             raise BundleError(f"{engine.name}: {error}: export it again") from None
         except OSError as error:
-            reason = files.why_unreadable(error)
+            reason = why_unreadable(error)
             raise BundleError(
                 f"cannot unpack {engine.name} below {folder.parent} ({reason}): free space there"
             ) from None

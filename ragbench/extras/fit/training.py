@@ -22,7 +22,7 @@ from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
 from ragbench.config import store
 from ragbench.config.settings import ArmBuilder, Settings
-from ragbench.evidence.policy import Policy
+from ragbench.evidence.arms import Policy
 from ragbench.evidence.statistics import Comparison
 from ragbench.results import comparisons
 from ragbench.search.engine.pipeline import Arm, Pipeline, execute

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench.base import files
-from ragbench.base.errors import BAD_INPUT, BoundaryError, ConfigError, LiveError, RagbenchError
+from ragbench.base.errors import BAD_INPUT, BoundaryError, ConfigError, LiveError, RagbenchError, why_unreadable
 from ragbench.boundary.json import read_json_file
 from ragbench.extras.remote.http import Client, HttpError
 
@@ -101,7 +100,7 @@ def comments_of(environment: Mapping[str, str]) -> Comments:
     try:
         number = int(read_json_file(event)["pull_request"]["number"])
     except (OSError, BoundaryError) as error:
-        raise ConfigError(f"{event} cannot be read: {files.why_unreadable(error)}") from None
+        raise ConfigError(f"{event} cannot be read: {why_unreadable(error)}") from None
     except (KeyError, TypeError, ValueError):
         raise ConfigError("this job is for no pull request: run it on the event pull_request") from None
     repository = _named(environment, "GITHUB_REPOSITORY")
@@ -136,7 +135,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"comment {comments_of(os.environ).keep(given.file.read_text(encoding='utf-8'), marker)}")
     except (RagbenchError, OSError, UnicodeDecodeError) as error:
         known = isinstance(error, RagbenchError)
-        reason = error if known else f"{given.file} cannot be read: {files.why_unreadable(error)}"
+        reason = error if known else f"{given.file} cannot be read: {why_unreadable(error)}"
         print(f"ragbench: {reason}", file=sys.stderr)
         return BAD_INPUT
     return 0

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragbench.base import files
 from ragbench.base.console import counted
-from ragbench.base.errors import BenchmarkError, BoundaryError
+from ragbench.base.errors import BenchmarkError, BoundaryError, why_unreadable
 from ragbench.benchmark.judgments import graded_names
 from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases, write_atomically
 from ragbench.benchmark.names import address
@@ -138,7 +137,7 @@ def read_baseline(
         if not all(rank is None or type(rank) is int for rank in (value["depth"], *ranks)):
             raise TypeError
     except OSError as error:
-        raise BenchmarkError(f"the baseline {path} cannot be read ({files.why_unreadable(error)}): {again}") from None
+        raise BenchmarkError(f"the baseline {path} cannot be read ({why_unreadable(error)}): {again}") from None
     except BoundaryError as error:
         raise BenchmarkError(f"{path} cannot be read ({error}): {again}") from None
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -14,8 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragbench.base import files
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, why_unreadable
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Host names of a service on this machine; with any other, a web page pretends to be this machine."""
@@ -30,7 +29,7 @@ def read_token(path: Path) -> str:
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        reason = files.why_unreadable(error)
+        reason = why_unreadable(error)
         raise ConfigError(f"--token-file {path} cannot be read ({reason}): name a file with a token") from None
     if not _SHORTEST <= len(token) <= _LONGEST or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(

@@ -29,7 +29,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ragbench.base import files, locations, progress, registry
-from ragbench.base.errors import BundleError, RagbenchError, ResultsError
+from ragbench.base.errors import BundleError, RagbenchError, ResultsError, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
 from ragbench.base.options import shown
 from ragbench.base.types import Query, QueryState, Ranking
@@ -158,7 +158,7 @@ def write(
         files.publish_folder(draft, folder)
     except OSError as error:
         raise BundleError(
-            f"cannot write the bundle {folder} ({files.why_unreadable(error)}): name another folder with --out"
+            f"cannot write the bundle {folder} ({why_unreadable(error)}): name another folder with --out"
         ) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -303,7 +303,7 @@ def read_record(folder: Path) -> Mapping[str, Any]:
         raise BundleError(f"{folder} is not a bundle ({RECORD} is missing): make one with ragbench export") from None
     except (OSError, ValueError) as error:
         raise BundleError(
-            f"{folder / RECORD} cannot be read ({files.why_unreadable(error)}): export the bundle again"
+            f"{folder / RECORD} cannot be read ({why_unreadable(error)}): export the bundle again"
         ) from None
     for name, kind in sorted(_KEYS.items()):
         if name not in record:
@@ -356,7 +356,7 @@ def read_golden(folder: Path) -> list[Golden]:
         return [_form().validate_python(row) for row in read_json_lines(read_text(folder / GOLDEN))]
     except (OSError, ValueError) as error:
         raise BundleError(
-            f"{folder / GOLDEN} cannot be read ({files.why_unreadable(error)}): export the bundle again"
+            f"{folder / GOLDEN} cannot be read ({why_unreadable(error)}): export the bundle again"
         ) from None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ragbench.base import files
-from ragbench.base.errors import BundleError
+from ragbench.base.errors import BundleError, why_unreadable
 from ragbench.boundary.checksummed_json import checksummed_json, read_checksummed
 from ragbench.boundary.json import read_json_file
 from ragbench.extras.ship import bundle
@@ -83,7 +83,7 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
         return _read(path) if path.exists() else at_export(folder, record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         name = path if path.exists() else folder / bundle.MODIFIED
-        raise BundleError(f"{name} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
+        raise BundleError(f"{name} cannot be read ({why_unreadable(error)}): export the bundle again") from None
 
 
 def _read(path: Path) -> Generation:

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
 
-from ragbench.base import files, locations
+from ragbench.base import locations
 from ragbench.base.build import build
 from ragbench.base.console import counted
-from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.base.errors import BundleError, ConfigError, IndexError_, why_unreadable
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.options import shown
 from ragbench.base.types import Document, Hit
@@ -226,7 +226,7 @@ def load_folder(stored: StoredBundle, threads: int | None, models: Models | None
         for time in index.modified.tolist():
             datetime.datetime.fromtimestamp(time, datetime.UTC)
     except (KeyError, ValueError, TypeError, OverflowError, OSError) as error:
-        reason = "unexpected structure" if isinstance(error, OSError) else files.why_unreadable(error)
+        reason = "unexpected structure" if isinstance(error, OSError) else why_unreadable(error)
         raise BundleError(f"{folder / bundle.MODIFIED} cannot be read ({reason}): export the bundle again") from None
     with bundle.reading(folder):
         index.prepare(settings.pipeline.needs | {"facets"})
@@ -258,9 +258,7 @@ def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:
             raise
         raise BundleError(f"{path} is refused ({error}): read it, then add --trust if you agree") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BundleError(
-            f"{path} is not a configuration ({files.why_unreadable(error)}): export the bundle again"
-        ) from None
+        raise BundleError(f"{path} is not a configuration ({why_unreadable(error)}): export the bundle again") from None
 
 
 def _no_documents() -> Sequence[Document]:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.benchmark import Benchmark, Topic, best_sections
 from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect.check import Finding, check
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.native import best_sections, write_qrels
+from ragbench.benchmark.benchmark import Benchmark, Topic, best_sections
+from ragbench.benchmark.native import write_qrels
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run

@@ -27,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
-    from ragbench.benchmark.documents import file_names
-    from ragbench.benchmark.runs import read_run, renamed
+    from ragbench.benchmark.runs import file_names, read_run, renamed
     from ragbench.config.benchmark import load
     from ragbench.extras.collect import pool
     from ragbench.results import measured_data, measurements

@@ -13,9 +13,8 @@ from ragbench.base import files, minimums
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark import native
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
-from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.lines import write_atomically
-from ragbench.benchmark.runs import new_name
+from ragbench.benchmark.runs import file_names, new_name
 
 if TYPE_CHECKING:
     import pandas as pd

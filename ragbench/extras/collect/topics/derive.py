@@ -15,8 +15,7 @@ from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
 from ragbench.base.types import Document, Query
-from ragbench.benchmark import native
-from ragbench.benchmark.benchmark import Benchmark, Topic, area, with_splits
+from ragbench.benchmark.benchmark import Benchmark, Topic, area, best_sections, with_splits
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE, without_sources
 from ragbench.extras.collect.similarity import near_duplicates
@@ -74,7 +73,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
         raise BenchmarkError(f"no queries can be derived from '{name}' ({reasons}): write queries{add}")
     topics = {f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}": candidate for candidate in chosen}
     sections = {qid: {candidate.target: 1} for qid, candidate in topics.items() if candidate.target != candidate.docno}
-    judged = native.best_sections(sections) | {qid: {candidate.docno: 1} for qid, candidate in topics.items()}
+    judged = best_sections(sections) | {qid: {candidate.docno: 1} for qid, candidate in topics.items()}
     listed = [
         Topic(qid, candidate.text, candidate.kind, group=candidate.docno, provenance=DERIVED, masked=candidate.masked)
         for qid, candidate in sorted(topics.items())

@@ -16,8 +16,7 @@ from ragbench.base import progress
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
 from ragbench.base.types import Document, Section
-from ragbench.benchmark import native
-from ragbench.benchmark.benchmark import Topic, area, with_splits
+from ragbench.benchmark.benchmark import Topic, area, best_sections, with_splits
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.corpus.sections import section_id
 from ragbench.extras.collect.masked import WIDE
@@ -154,7 +153,7 @@ def draft(documents: Sequence[Document], ask: Ask, limit: int) -> CollectedTopic
         raise BenchmarkError(f"no drafted question passes the checks ({reasons}): use a larger model, or topics derive")
     qids = {question: f"m-{text_digest(question, 10)}" for question in kept_by_id}
     sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept_by_id.items()}
-    judged = native.best_sections(sections)
+    judged = best_sections(sections)
     listed = [
         Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
         for question, (passage, _) in kept_by_id.items()

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, BoundaryError
+from ragbench.base.errors import BenchmarkError, BoundaryError, why_unreadable
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.names import Names, address
@@ -96,7 +95,7 @@ def read(file: Path) -> list[Thread]:
         text = read_text(file).removeprefix("\ufeff")
     except (OSError, BoundaryError) as error:
         raise BenchmarkError(
-            f"{file} cannot be read ({files.why_unreadable(error)}): name a file of threads in UTF-8"
+            f"{file} cannot be read ({why_unreadable(error)}): name a file of threads in UTF-8"
         ) from None
     try:
         values = list(read_json_lines(text)) if file.suffix.lower() == ".jsonl" else [read_json(text)]

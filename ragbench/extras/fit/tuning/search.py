@@ -26,17 +26,15 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from optuna import Study
 
-from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.errors import BenchmarkError, ConfigError, Damaged, ResultsError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import TEST, Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.overrides import word
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evaluation import measures
-from ragbench.evidence.arms import Arms, ComparedArm, JudgedContrast
+from ragbench.evidence.arms import Arms, ComparedArm, JudgedContrast, Policy
 from ragbench.evidence.cost import Times
-from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
 from ragbench.evidence.verdict import Verdict
 from ragbench.experiment import execution
@@ -362,7 +360,7 @@ def _evaluated_before(file: Path) -> list[dict[str, str]]:
     """The winners that were measured on the test topics before; their number is reported with the verdict."""
     try:
         return list(read_checksummed(file)["asked"]) if file.is_file() else []
-    except files.Damaged as damage:
+    except Damaged as damage:
         raise ResultsError(
             f"{file.parent}: {damage}; it counts the evaluations on test topics: restore it, or move the folder away"
         ) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import files
 from ragbench.base.build import flat
-from ragbench.base.errors import ResultsError
+from ragbench.base.errors import Damaged, ResultsError
 from ragbench.boundary.checksummed_json import read_checksummed
 from ragbench.results import measurements, store
 from ragbench.tracking import write
@@ -28,7 +28,7 @@ def read(folder: Path) -> dict[str, Any]:
         files.check_digests(folder, record["files"])
     except FileNotFoundError:
         raise ResultsError(f"{folder} holds no search ({RECORD} is missing): run ragbench tune again") from None
-    except files.Damaged as damage:
+    except Damaged as damage:
         raise ResultsError(f"the search in {folder} is damaged ({damage}): run ragbench tune again") from None
     return record
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, LiveError
+from ragbench.base.errors import BenchmarkError, LiveError, why_unreadable
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.names import Names
@@ -158,7 +158,7 @@ def _state(path: str) -> tuple[int, int]:
     try:
         facts = Path(path).expanduser().stat()
     except OSError as error:
-        raise LiveError(f"the run file {path} cannot be read ({files.why_unreadable(error)})") from None
+        raise LiveError(f"the run file {path} cannot be read ({why_unreadable(error)})") from None
     return facts.st_mtime_ns, facts.st_size
 
 
