@@ -26,6 +26,13 @@ from ragbench.benchmark.redirects import Redirects
 
 Outcome = Literal["stands", "edited", "rewritten", "moved", "merged", "split", "gone"]
 
+# Shares of the runs of a judged text, 0 to 1.
+_KEPT = 0.3  # of a page that stands, edited or not; below, it is rewritten
+_FOUND = 0.5  # of a page whose text is elsewhere
+_NAMED = 0.25  # the same where the file name or the title is equal
+_LEAD = 0.15  # over the second best place
+_PART = 0.2  # of one page of several that have the text now
+_TRACE = 0.12  # below, the text is gone
 _RUN = 4  # words of a run
 _COMMON = 12  # documents from which a run of words is boilerplate
 _LOST = "no document has its text"
@@ -35,23 +42,6 @@ _SIBLINGS = 0.3  # likeness of a page where the other pages of its folder moved
 _SHORT = 8  # runs, with fewer of which a text cannot be told from others
 _VOTES = 2  # other pages that moved in the same way
 _SHARE = 0.6  # of the pages of a folder whose move is known
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Shares of the runs of a judged text, 0 to 1.
-
-    `kept`: of a page that stands, edited or not; below, it is rewritten. `found`: of a page whose text is elsewhere.
-    `named`: the same where the file name or the title is equal. `lead`: over the second best place. `part`: of one page
-    of several that have the text now; `trace`: below, the text is gone.
-    """
-
-    kept: float = 0.3
-    found: float = 0.5
-    named: float = 0.25
-    lead: float = 0.15
-    part: float = 0.2
-    trace: float = 0.12
 
 
 @dataclass(frozen=True)
@@ -118,8 +108,8 @@ def runs_of(text: str) -> frozenset[int]:
 class LabelFollower:
     """Finds the documents and sections of today that judged ones became."""
 
-    def __init__(self, earlier: Earlier, documents: Sequence[Document], thresholds: Thresholds | None = None) -> None:
-        self._earlier, self._limits = earlier, thresholds or Thresholds()
+    def __init__(self, earlier: Earlier, documents: Sequence[Document]) -> None:
+        self._earlier = earlier
         self._documents = {document.docno: document for document in documents}
         self._page = cache(self._followed_page)
         self._old_runs = cache(lambda docno: runs_of(earlier.documents[docno].text))
@@ -156,9 +146,9 @@ class LabelFollower:
         kept = shares.get(docno, 0.0)
         best, share = max(shares.items(), key=lambda item: item[1], default=(docno, 0.0))
         reason = f"{kept:.0%} of its text is left"
-        if kept >= self._limits.kept or len(self._old_runs(docno)) < _SHORT:
+        if kept >= _KEPT or len(self._old_runs(docno)) < _SHORT:
             return Followed(docno, "edited", (docno,), max(kept, 0.5), reason)
-        if share >= self._limits.found + self._limits.lead and best != docno:
+        if share >= _FOUND + _LEAD and best != docno:
             return Followed(
                 docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {self.shown(best)}", doubtful=True
             )
@@ -186,7 +176,7 @@ class LabelFollower:
             return None
         shares = self._old_shares(docno) if old is not None else {new: 1.0}
         share, best = shares.get(new, 0.0), max(shares.values(), default=0.0)
-        doubtful = share < self._limits.trace or best - share > self._limits.found
+        doubtful = share < _TRACE or best - share > _FOUND
         confidence = 0.5 if doubtful else 0.9 + share / 10
         return Followed(docno, self._kind(docno, new), (new,), confidence, "renamed in git", doubtful)
 
@@ -202,7 +192,7 @@ class LabelFollower:
             return found
         new, reason = hit[0], f"redirect in {hit[1]}"
         share = 1.0 if old is None else self._old_shares(docno).get(new, 0.0)
-        if share >= self._limits.trace or found.targets == (new,):
+        if share >= _TRACE or found.targets == (new,):
             return Followed(docno, self._kind(docno, new), (new,), 0.9, reason)
         if found.targets:
             return found
@@ -233,27 +223,27 @@ class LabelFollower:
 
     def _by_text(self, docno: str, old: Document, expected: str = "") -> Followed:
         """By the text; `expected` is where the other pages of its folder moved."""
-        limits, runs, shares = self._limits, self._old_runs(docno), self._old_shares(docno)
+        runs, shares = self._old_runs(docno), self._old_shares(docno)
         most = max(shares.values(), default=0.0)
         likeness = {name: self._likeness(old, name) + _SIBLINGS * (name == expected) for name in shares}
         ranked = sorted(shares, key=lambda name: (-shares[name] - likeness[name], name))
-        lost = not ranked or shares[ranked[0]] < limits.trace or len(runs) < _SHORT
-        if lost or (expected and most < limits.found and shares.get(expected, 0.0) < limits.trace):
+        lost = not ranked or shares[ranked[0]] < _TRACE or len(runs) < _SHORT
+        if lost or (expected and most < _FOUND and shares.get(expected, 0.0) < _TRACE):
             named = self._namesake(old, expected)
             return named or Followed(docno, "gone", (), 1.0 - most, _LOST)
         best, others = ranked[0], ranked[1:]
         share, bonus = shares[best], likeness[best]
         second = max((shares[name] + likeness[name] for name in others), default=0.0)
-        least = limits.trace if best == expected else limits.named if bonus else limits.found
-        clear = share >= least and share + bonus - second >= limits.lead
+        least = _TRACE if best == expected else _NAMED if bonus else _FOUND
+        clear = share >= least and share + bonus - second >= _LEAD
         clear = clear and (best == expected or not _changes_language(docno, best))
         if _file_name(docno) != _file_name(best):
             clear = clear and self._own_share(docno, best) >= least
         reason = f"{share:.0%} of its text is in {self.shown(best)}"
         if clear:
             return Followed(docno, self._kind(docno, best), (best,), share, reason)
-        parts = tuple(name for name in ranked if shares[name] >= limits.part)
-        if len(parts) > 1 and share < limits.found:
+        parts = tuple(name for name in ranked if shares[name] >= _PART)
+        if len(parts) > 1 and share < _FOUND:
             return Followed(
                 docno, "split", parts, share, f"its text is in {', '.join(map(self.shown, parts[:3]))}", doubtful=True
             )
@@ -315,7 +305,7 @@ class LabelFollower:
             if same is not None and (text is None or text == same):
                 outcome: Outcome = "stands" if new == docno else page.outcome
                 return Followed(target, outcome, (f"{new}#{anchor}",), page.confidence, page.reason)
-            if same is not None and text is not None and (kept := _kept(text, same)) >= self._limits.kept:
+            if same is not None and text is not None and (kept := _kept(text, same)) >= _KEPT:
                 outcome = "edited" if new == docno else page.outcome
                 return Followed(target, outcome, (f"{new}#{anchor}",), kept, "edited")
             if same is not None and text is not None:
@@ -332,7 +322,7 @@ class LabelFollower:
     def _rewritten_section(self, target: str, text: str, page: Followed, same: str) -> Followed:
         """One whose name still exists, and hardly any of its text: it stands unless its text went elsewhere."""
         found = self._found_section(target, text, page)
-        clear = found.confidence >= self._limits.found + self._limits.lead and found.targets != (same,)
+        clear = found.confidence >= _FOUND + _LEAD and found.targets != (same,)
         if found.is_moved or (found.doubtful and clear):
             return found
         kept = 1 - found.confidence if not found.targets else found.confidence
@@ -351,9 +341,9 @@ class LabelFollower:
         best = max(named, key=lambda name: named[name], default="")
         share = shares.get(best, 0.0)
         second = max((value for name, value in named.items() if name != best), default=0.0)
-        if share < self._limits.trace or (len(runs) < _SHORT and _heading(best) != heading):
+        if share < _TRACE or (len(runs) < _SHORT and _heading(best) != heading):
             return Followed(target, "gone", (), 1.0 - share, "no section has its text")
-        clear = share >= self._limits.found and named[best] - second >= self._limits.lead
+        clear = share >= _FOUND and named[best] - second >= _LEAD
         return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {self.shown(best)}", not clear)
 
     def _new_section_runs(self, docno: str) -> Mapping[str, frozenset[int]]:

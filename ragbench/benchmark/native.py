@@ -25,7 +25,6 @@ from ragbench.benchmark.judgments import UnknownTopics, read_judgments, require_
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
 from ragbench.benchmark.query_filter import read_filter
 from ragbench.benchmark.runs import file_names, new_name
-from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
@@ -45,7 +44,6 @@ def load_native(
     corpus: Path,  # folder of markdown files
     qrels: Path,  # folder with topics.jsonl, sections.qrels and documents.qrels
     name: str = "benchmark",
-    on_error: OnError = "warn",  # if a file cannot be read: warn skips it, fail stops the run
     # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
@@ -58,14 +56,13 @@ def load_native(
     or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown topics. Raises
     BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.
     """
-    return read_benchmark(corpus, qrels, name, on_error, unknown_topics, dialect, topics, listed_documents(qrels))
+    return read_benchmark(corpus, qrels, name, unknown_topics, dialect, topics, listed_documents(qrels))
 
 
 def read_benchmark(
     corpus: Path,
     qrels: Path,
     name: str,
-    on_error: OnError,
     unknown_topics: UnknownTopics,
     dialect: Dialect,
     topics: bool,
@@ -78,7 +75,7 @@ def read_benchmark(
     """
     from ragbench.corpus.reader import read_vault
 
-    vault = read_vault(corpus, on_error=on_error, dialect=dialect, only=only)
+    vault = read_vault(corpus, dialect=dialect, only=only)
     warnings = [str(warning) for warning in vault.warnings]
     if not topics:
         return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))

@@ -30,7 +30,7 @@ from ragbench.benchmark.names import Names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, judgment_files, read_judgment_folder
 from ragbench.benchmark.query_filter import read_filter
 from ragbench.benchmark.quotes import locate, report, sections_of, split_target
-from ragbench.corpus.file_warning import OnError, counted_by_kind
+from ragbench.corpus.file_warning import counted_by_kind
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
@@ -67,7 +67,6 @@ def load_vault(
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
-    on_error: OnError = "warn",  # if a file cannot be read: warn skips it, fail stops the run
     # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
@@ -89,7 +88,7 @@ def load_vault(
     """
     from ragbench.corpus.reader import read_vault
 
-    vault = read_vault(corpus, include=include, exclude=exclude, drafts=drafts, on_error=on_error, dialect=dialect)
+    vault = read_vault(corpus, include=include, exclude=exclude, drafts=drafts, dialect=dialect)
     name, grades = name or resolved(corpus).name, check_grades(grades)
     warnings, notes = [str(warning) for warning in vault.warnings], counted_by_kind(vault.left_out)
     if not topics:

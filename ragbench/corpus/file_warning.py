@@ -1,13 +1,9 @@
-"""What can be wrong with one file of a collection: the names, and which of them stop a strict reading."""
+"""What can be wrong with one file of a collection, and what a collection excludes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
-
-OnError = Literal["warn", "fail"]
-"""What a file that cannot be read costs: itself, or the whole reading."""
 
 FAILURES: dict[str, str] = {
     "unreadable": "the file cannot be opened; it is skipped",
@@ -22,7 +18,7 @@ FAILURES: dict[str, str] = {
     "link-escapes": "a link leads out of the folder; it has no target",
     "duplicate-docno": "another file has the same document id; this one is skipped",
 }
-"""Names that make `read_vault(on_error="fail")` fail, and what `on_error="warn"` does with the file."""
+"""What is wrong with a file by name, and what becomes of the file."""
 
 _NOTICES: dict[str, str] = {
     "case-duplicate": "another document id differs in case only; both are kept",
@@ -32,7 +28,7 @@ _NOTICES: dict[str, str] = {
     "output-folder": "a folder has a name that is usual for build output or dependencies; it is read",
     "bytes": "encoded bytes, such as an image, are excluded from the text",
 }
-"""Names that are only ever a warning."""
+"""What is unusual about a file by name, and how it is read."""
 
 LEFT_OUT: dict[str, str] = {
     "dependencies": "a folder of dependencies",

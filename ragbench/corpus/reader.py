@@ -22,7 +22,7 @@ from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.types import Document
 from ragbench.boundary.json import read_json
 from ragbench.boundary.yaml import read_frontmatter
-from ragbench.corpus.file_warning import FAILURES, LEFT_OUT, FileWarning, OnError
+from ragbench.corpus.file_warning import FAILURES, LEFT_OUT, FileWarning
 from ragbench.corpus.folder import MARKDOWN, SourceFile, find_files, other_files, printable
 from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown
@@ -104,7 +104,6 @@ def read_vault(
     drafts: bool = False,
     only: Collection[str] | None = None,
     max_bytes: int = 5_000_000,
-    on_error: OnError = "warn",
     memory: MutableMapping[tuple[str, str], ReadFile] | None = None,
     dialect: Dialect = "auto",
 ) -> Vault:
@@ -114,13 +113,10 @@ def read_vault(
     themselves: a file must match both; `find_files` says what is excluded, with `exclude`. Pages that are not published
     or searched (`ragbench.corpus.metadata.unpublished`) are read with `drafts` only. Symbolic links
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
-    skipped. `memory` keeps read files by path and content, for a folder that is read again. With `on_error="fail"` any
-    warning named in `FAILURES` raises one CorpusError that lists the files; with `"warn"` at most that file is lost
-    (see `FAILURES`). `dialect` is how wikilinks are read (`ragbench.corpus.links`). Raises CorpusError when the folder
-    is missing or no document can be read, ConfigError for a bad parameter.
+    skipped. `memory` keeps read files by path and content, for a folder that is read again. A file with a warning named
+    in `FAILURES` may be lost, all others are read. `dialect` is how wikilinks are read (`ragbench.corpus.links`).
+    Raises CorpusError when the folder is missing or no document can be read, ConfigError for a bad parameter.
     """
-    if on_error not in ("warn", "fail"):
-        raise ConfigError(f"on_error must be warn or fail, got {on_error!r}.")
     if max_bytes < 1:
         raise ConfigError(f"max_bytes must be at least 1, got {max_bytes}.")
     if not root.is_dir():
@@ -157,8 +153,6 @@ def read_vault(
     resolved, links = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
     warnings = sorted([*warnings, *links], key=lambda warning: (warning.path, warning.name))
     failures = [warning for warning in warnings if warning.name in FAILURES]
-    if on_error == "fail" and failures:
-        raise CorpusError(f"{_list_problems(root, failures)}; correct the files, or read them with on_error=warn.")
     if not resolved:
         raise CorpusError(f"No document to read below {root}: {_why_none(root, include, failures)}.")
     return Vault(resolved, tuple(warnings), tuple(sorted(left_out, key=lambda warning: warning.path)))

@@ -133,21 +133,11 @@ def test_vault_reads_on_after_a_named_warning(tmp_path: Path, name: str) -> None
     assert [document.docno for document in vault.documents] == (["good"] if name in SKIPPED else ["faulty", "good"])
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_vault_makes_a_fault_an_error_when_asked(tmp_path: Path, name: str) -> None:
-    write(tmp_path, faulty=FAULTS[name], good=b"# Good\n")
-    with pytest.raises(CorpusError, match=f"one problem in files below .*: faulty.md: {name}: ") as error:
-        vault_of(tmp_path, max_bytes=2000, on_error="fail")
-    assert str(error.value).endswith("; correct the files, or read them with on_error=warn.")
-
-
 def test_vault_names_all_faults_at_once(tmp_path: Path) -> None:
     write(tmp_path, good=b"# Good\n", **{name.replace("-", "_"): raw for name, raw in FAULTS.items()})
     vault = vault_of(tmp_path, max_bytes=2000)
     assert sorted(warning.name for warning in vault.warnings) == sorted(FAULTS)
     assert len(vault.documents) == 1 + len(FAULTS) - len(SKIPPED)
-    with pytest.raises(CorpusError, match=r"8 problems .*; and 3 more; correct"):
-        vault_of(tmp_path, max_bytes=2000, on_error="fail")
 
 
 def test_vault_limit_of_bytes_is_inclusive(tmp_path: Path) -> None:
@@ -163,8 +153,6 @@ def test_vault_refuses_two_files_of_one_docno(tmp_path: Path) -> None:
     assert [str(warning) for warning in vault.warnings] == [
         "a.markdown: duplicate-docno: its document id a is that of a.md; rename one of them."
     ]
-    with pytest.raises(CorpusError, check=naming("duplicate-docno")):
-        vault_of(tmp_path, on_error="fail")
 
 
 def test_docno_of_blank_and_encoded_blank_is_one(tmp_path: Path) -> None:
@@ -176,14 +164,14 @@ def test_vault_warns_of_letter_case(tmp_path: Path) -> None:
     write(tmp_path, a=b"lower", A=b"upper")
     if len(list(tmp_path.iterdir())) == 1:
         pytest.skip("this file system ignores letter case")
-    vault = vault_of(tmp_path, on_error="fail")
+    vault = vault_of(tmp_path)
     assert [document.docno for document in vault.documents] == ["A", "a"]
     assert [(warning.path, warning.name) for warning in vault.warnings] == [("a.md", "case-duplicate")]
 
 
 def test_vault_keeps_frontmatter_alone_with_a_notice(tmp_path: Path) -> None:
     write(tmp_path, a=b"---\ntitle: A\n---\n")
-    vault = vault_of(tmp_path, on_error="fail")
+    vault = vault_of(tmp_path)
     assert [document.title for document in vault.documents] == ["A"]
     assert [warning.name for warning in vault.warnings] == ["no-text"]
 
@@ -192,7 +180,7 @@ def test_vault_warns_of_ambiguous_links(tmp_path: Path) -> None:
     write(tmp_path / "x", page=b"Text")
     write(tmp_path / "y", page=b"Text")
     write(tmp_path, a=b"[[page]]")
-    assert [warning.name for warning in vault_of(tmp_path, on_error="fail").warnings] == ["ambiguous-link"]
+    assert [warning.name for warning in vault_of(tmp_path).warnings] == ["ambiguous-link"]
 
 
 def test_vault_skips_symbolic_links_out_of_the_root(tmp_path: Path) -> None:
@@ -263,8 +251,6 @@ def test_vault_takes_include(tmp_path: Path) -> None:
 
 
 def test_vault_names_the_refused_key(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, check=naming("on_error", "'stop'")):
-        vault_of(tmp_path, on_error="stop")
     with pytest.raises(ConfigError, check=naming("max_bytes", "got 0")):
         vault_of(tmp_path, max_bytes=0)
 

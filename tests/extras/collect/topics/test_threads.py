@@ -66,7 +66,7 @@ def vault(tmp_path: Path) -> Path:
 def pages(vault: Path) -> Pages:
     from ragbench.benchmark import load
 
-    data = {"loader": "vault", "corpus": str(vault), "include": ["**/*.md"], "on_error": "fail", "name": None}
+    data = {"loader": "vault", "corpus": str(vault), "include": ["**/*.md"], "name": None}
     return Pages(load.load(data, topics=False).documents, SITE, Redirects((("/old-scenes", "/scenes", "_redirects"),)))
 
 
