@@ -24,6 +24,7 @@ _Fixed = Mapping[tuple[str, str], Any]
 
 
 _NEUTRAL: _Fixed = {
+    ("RetrieveDense", "document"): 0.0,
     ("RetrieveDense", "source"): "dense",
     ("RetrieveDense", "index"): None,
     ("RetrieveLexical", "source"): "lexical",

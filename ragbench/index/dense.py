@@ -33,6 +33,7 @@ from ragbench.base.errors import IndexError_, ModelError
 from ragbench.base.options import Count, Validated, section
 from ragbench.base.types import Ranking
 from ragbench.index.artefacts import misfit
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.parts import Part, StoredPart, with_rows
 
 if TYPE_CHECKING:
@@ -285,12 +286,64 @@ class DenseIndex:
         return rows @ rows.T
 
 
+CENTROIDS_VERSION = 1
+
+_CENTROIDS = "centroids.npy"
+
+
+def build_centroids(folder: Path, table: ChunkTable, vectors: NDArray[np.float32]) -> None:
+    """Write the mean of the unit vectors of every document's chunks, scaled to length 1 (0 without chunks)."""
+    sums = np.zeros((table.n_documents, vectors.shape[1] if vectors.ndim == 2 else 0), dtype=np.float64)
+    np.add.at(sums, table.document[: table.n_retrievable], vectors)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    np.save(folder / _CENTROIDS, (sums / np.where(lengths, lengths, 1.0)).astype(np.float32), allow_pickle=False)
+
+
+class Centroids:
+    """Mean vectors by document row, next to the vectors of the chunks."""
+
+    def __init__(self, folder: Path, table: ChunkTable, dense: DenseIndex) -> None:
+        """Open the artefact in `folder`."""
+        self.vectors: NDArray[np.float32] = np.load(folder / _CENTROIDS, mmap_mode="r", allow_pickle=False)
+        self._table, self._dense = table, dense
+
+    def search(
+        self, query: NDArray[np.float32], ranking: Ranking, share: float, depth: int, allowed: NDArray[np.bool_] | None
+    ) -> Ranking:
+        """The best `depth` chunks by (1 - share) * cosine with the chunk + share * cosine with its document's mean.
+
+        Candidates are the chunks of `ranking` and all chunks of the `depth` documents whose mean is nearest.
+        """
+        means = self.vectors @ query
+        nearest = np.lexsort((np.arange(len(means)), -means))[:depth]
+        chunks = np.unique(np.concatenate([ranking.chunks, self._table.chunks_of_each(nearest)[0]]))
+        if allowed is not None:
+            chunks = chunks[allowed[chunks]]
+        return Ranking.of(chunks, self.scores(query, chunks, share), depth)
+
+    def scores(self, query: NDArray[np.float32], chunks: NDArray[np.int32], share: float) -> NDArray[np.float32]:
+        """(1 - share) * cosine with the chunk + share * cosine with its document's mean, shape (n,)."""
+        means = self.vectors[self._table.document[chunks]] @ query
+        cosines = self._dense.vectors[chunks] @ query
+        return np.asarray((1 - share) * cosines + share * means, dtype=np.float32)
+
+
 def encoder_part(suffix: str) -> Part[Encoder]:
     """The model that embeds queries and passages."""
     return Part(
         f"encoder{suffix}",
         fingerprint=lambda index: index.part(f"encoder{suffix}").digest,
         open=lambda index: index.models.encoder(index.spec.vectors(suffix.removeprefix(":")).encoder),
+    )
+
+
+def centroids_part(suffix: str) -> StoredPart[Centroids]:
+    """The mean vectors of documents."""
+    return StoredPart(
+        f"centroids{suffix}",
+        inputs=lambda index: [index.fingerprint(f"dense{suffix}"), CENTROIDS_VERSION],
+        build=lambda folder, index: build_centroids(folder, index.chunks, index.part(f"dense{suffix}").vectors),
+        open=lambda folder, index: Centroids(folder, index.chunks, index.part(f"dense{suffix}")),
     )
 
 

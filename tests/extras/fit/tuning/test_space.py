@@ -63,7 +63,7 @@ def test_space_varies_stages_that_are_on() -> None:
     _, fused = of("+exp=baseline")
     words = {"lexical.k1", "lexical.b", "lexical.fields.title", "lexical.fields.path", "lexical.fields.headers"}
     # Calibration is on: its sigmoid is made for ranks, so the method of fusion stays.
-    assert set(fused) == {"fuse.k", "fuse.weights.lexical", *words}
+    assert set(fused) == {"fuse.k", "fuse.weights.lexical", "dense.document", *words}
     _, without = of("+exp=baseline", "calibration=off", "p4=on")
     assert {"fuse.method", "fuse.norm"} < set(without)
     assert "lexical.fields.title" not in without  # P4 gives the weights
