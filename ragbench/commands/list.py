@@ -10,21 +10,19 @@ from typing import Any
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, Damaged
-from ragbench.base.registry import Kind
 from ragbench.config.available import Available
 from ragbench.config.names import label
 
-DESCRIPTION = "List presets, options, parameters with their defaults, data, models, plug-ins and runs."
+DESCRIPTION = "List presets, options, parameters with their defaults, data, models and runs."
 EXAMPLES = """examples:
   ragbench list                      the names of presets, options, data and models, on one screen
   ragbench list switches
   ragbench list parameters p6        every key that begins with p6
   ragbench list experiments --json
-  ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
   ragbench list runs                 finished and interrupted runs, with the command that resumes each
 """
 
-_KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins", "runs")
+_KINDS = ("experiments", "switches", "parameters", "data", "models", "runs")
 _UNASKED = ("experiments", "switches", "data", "models")
 _Rows = list[dict[str, Any]]
 
@@ -48,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
     known = available.read()
     kinds = [arguments.kind] if arguments.kind else list(_UNASKED)
     rows = {kind: [row for row in _ROWS[kind](known) if _key(row).startswith(arguments.prefix)] for kind in kinds}
-    if not any(rows.values()) and (arguments.prefix or arguments.kind not in ("plugins", "runs")):
+    if not any(rows.values()) and (arguments.prefix or arguments.kind != "runs"):
         raise ConfigError(f"none of the {' and '.join(kinds)} begins with '{arguments.prefix}': see ragbench list")
     if arguments.json:
         console.print_json(rows[arguments.kind] if arguments.kind else rows)
@@ -109,16 +107,6 @@ def _models(known: Available) -> _Rows:
     ]
 
 
-def _plugins(known: Available) -> _Rows:
-    from ragbench.base import registry
-
-    return [
-        {"name": name, "kind": kind, "module": registry.find(kind, name).__module__, "use": use.format(name)}
-        for kind, use in _USES.items()
-        for name in registry.names(kind)
-    ]
-
-
 def _runs(known: Available) -> _Rows:
     from ragbench.boundary.checksummed_json import read_checksummed
     from ragbench.config import composition
@@ -138,20 +126,12 @@ def _runs(known: Available) -> _Rows:
     return sorted(rows, key=lambda row: str(row["name"]), reverse=True)
 
 
-_USES: Mapping[Kind, str] = {
-    "stage": "{}=on",
-    "encoder": "index.encoder.name={}",
-    "reranker": "p6=on p6.model={}",
-    "measure": "measures=[{}]",
-    "retriever": "source=python:{}",
-}
 _ROWS: Mapping[str, Callable[[Available], _Rows]] = {
     "experiments": _experiments,
     "switches": _switches,
     "parameters": _parameters,
     "data": _data,
     "models": _models,
-    "plugins": _plugins,
     "runs": _runs,
 }
 _COLUMNS: Mapping[str, Sequence[str]] = {
@@ -160,7 +140,6 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "parameters": ("key", "short", "comment"),
     "data": ("name", "description"),
     "models": ("name", "kind", "backend", "wheel", "installed"),
-    "plugins": ("name", "kind", "module", "use"),
     "runs": ("name", "state", "arms", "continue"),
 }
 _TITLES = {
@@ -169,7 +148,6 @@ _TITLES = {
     "parameters": "parameters, set with KEY=VALUE; those of a switch apply while it is on",
     "data": "data, selected with data=NAME",
     "models": "models that come with the installation; any folder or hub name works as well",
-    "plugins": "plug-ins of installed packages and of RAGBENCH_PLUGINS",
     "runs": "runs of this project, the newest first",
 }
 

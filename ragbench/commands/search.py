@@ -79,8 +79,11 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.top = max(arguments.top, DEPTH)
     if not arguments.query.strip():
         raise ConfigError("the query is empty: pass a query")
+    if arguments.hypothesis is not None and not arguments.hypothesis.strip():
+        raise ConfigError("--hypothesis must not be blank")
     with as_options():
         options = SearchOptions(
+            hypothesis=arguments.hypothesis,
             phrasings=arguments.phrasing and tuple(arguments.phrasing),
             salient_terms=tuple(arguments.term or ()),
             after=arguments.after,
@@ -91,8 +94,6 @@ def main(arguments: argparse.Namespace) -> int:
     shared = [*arguments.overrides, *(["hyde=on"] if arguments.hypothesis is not None else [])]
     named = named_arms(arguments.arm)
     settings = composition.arms(named, shared) if named else [composition.compose(shared)]
-    if arguments.hypothesis is not None:
-        settings = [arm.with_values({"hyde.text": arguments.hypothesis}).check() for arm in settings]
     if any(arm.pipeline.recorded for arm in settings):
         raise ConfigError("a run file answers only the topics in it: measure it with ragbench run live=trec")
     from ragbench.config.settings import ArmBuilder

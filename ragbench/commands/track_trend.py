@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ragbench.base import console
 from ragbench.base.errors import FAILED
@@ -14,16 +13,15 @@ A line ends where documents, queries, judgments, measure, models or the CPU chan
 with the mean of its first seven, query by query. An alarm begins when three runs in a row are lower."""
 EXAMPLES = """examples:
   ragbench track trend
-  ragbench track trend --arm recommended --out trend.html
+  ragbench track trend --arm recommended
   ragbench track trend tracking.uri=http://mlflow.example:5000
 """
 _SHOWN = 30  # runs on the screen; --json has all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arm, the picture, and overrides that say where the store is."""
+    """The arm, and overrides that say where the store is."""
     parser.add_argument("--arm", metavar="NAME", help="arm (default: the only one in the store)")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="also write a picture, as HTML that opens offline")
     console.add_overrides(parser)
     console.add_output(parser)
 
@@ -31,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, judge them, print the newest."""
     from ragbench import tracking
-    from ragbench.base.files import write_text
     from ragbench.config import composition
     from ragbench.report import trend
     from ragbench.results.trend import points
@@ -43,9 +40,6 @@ def main(arguments: argparse.Namespace) -> int:
         arm, nights = tracking.nights(target, arguments.arm)
         found = points(nights)
     title = f"{found[-1].night.facts['measure'] or 'nDCG@10'} of {arm} over time"
-    if arguments.out:
-        page = trend.figure(found, title).to_html(include_plotlyjs=True)
-        write_text(arguments.out, page)
     frame = trend.frame(found)
     if arguments.json:
         console.print_json({"arm": arm, "alarm": bool(found[-1].alarm), "runs": frame})

@@ -158,11 +158,11 @@ class Settings:
         return key in self.config
 
     def value(self, key: str) -> Any:
-        """The value of a key such as `hyde.text`, None where there is none."""
+        """The value of a key such as `hyde.model`, None where there is none."""
         return value_at(self.config, key.split("."))
 
     def with_values(self, changes: Mapping[str, Any]) -> Settings:
-        """The same settings with other values by key such as `hyde.text`, also of keys that a node lacks."""
+        """The same settings with other values by key such as `hyde.model`, also of keys that a node lacks."""
         config = self.config
         for key, value in changes.items():
             config = with_value(config, key.split("."), value)

@@ -16,7 +16,7 @@ from ragbench.models.cache import CachedEncoder
 from ragbench.models.functions import is_endpoint
 
 if TYPE_CHECKING:
-    from ragbench.experiment.plan import Plan, PlannedArm
+    from ragbench.experiment.run import Plan, PlannedArm
     from ragbench.models import Encoder
     from ragbench.models.resolve import EncoderSpec
 

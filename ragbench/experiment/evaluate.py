@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.experiment.plan import Plan
+    from ragbench.experiment.run import Plan
     from ragbench.index.index import Index
     from ragbench.search.engine.pipeline import Arm, Outcome
 

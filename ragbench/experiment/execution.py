@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.config.sections import ExecutionSpec
     from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
-    from ragbench.experiment.plan import Plan
+    from ragbench.experiment.run import Plan
     from ragbench.search.engine.pipeline import Arm, Outcome
 
 _LOG = logging.getLogger(__name__)

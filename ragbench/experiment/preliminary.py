@@ -21,7 +21,7 @@ from ragbench.search.stages.retrieve import RetrieveLexical
 if TYPE_CHECKING:
     from ragbench.base.types import Document
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.experiment.plan import Plan
+    from ragbench.experiment.run import Plan
 
 OFF, AUTO = "off", "auto"
 _SECONDS = 100.0

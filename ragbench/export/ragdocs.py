@@ -101,7 +101,6 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("Rerank", "max_length"): 512,
     ("Rerank", "headings"): False,
     ("Rerank", "tail"): "drop",
-    ("SupposeAnswer", "text"): None,
     ("SupposeAnswer", "endpoint"): None,
     ("index", "encoder.name"): "bge-small-en-v1.5",
     ("index", "encoder.query_prefix"): None,

@@ -106,9 +106,7 @@ class Index:
         return self._parts[name]
 
     def _part(self, name: str) -> Any:
-        part = find(name)
-        if part is None:
-            raise AttributeError(f"an index has no part '{name}'")
+        part = self._known(name)
         if not isinstance(part, StoredPart):
             return part.open(self)
         folder = self.artefact(name).folder
@@ -119,7 +117,6 @@ class Index:
     def prepare(self, needs: Iterable[str]) -> None:
         """Build or open the named parts now."""
         for need in sorted(set(needs) | {"chunks"}):
-            self._known(need)
             self.part(need)
 
     def with_models(self, models: Models) -> Index:

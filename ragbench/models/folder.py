@@ -174,21 +174,17 @@ class FolderSettings:
 
 
 def read_settings(folder: ModelFolder) -> FolderSettings:
-    """Settings of a folder: `ragbench.json` ({"pooling": ..., "max_tokens": ...}), else sentence-transformers' files.
+    """Settings of a folder, from sentence-transformers' files.
 
     Without any of them the pooling is the mean. ModelError for a pooling or a further module that cannot be run here.
     """
-    settings = folder.json("ragbench.json")
-    unknown = sorted(set(settings) - {"pooling", "max_tokens"})
-    if unknown:
-        raise ModelError(f"{folder.root / 'ragbench.json'} has an unknown key '{unknown[0]}': use pooling, max_tokens")
-    pooling = settings["pooling"] if "pooling" in settings else _pooling(folder.json("1_Pooling/config.json"))
+    pooling = _pooling(folder.json("1_Pooling/config.json"))
     if pooling not in _POOLINGS:
         raise ModelError(
             f"pooling {pooling!r} of the model in {folder.root} cannot be run with onnxruntime: "
             f"use one of {', '.join(_POOLINGS)}, or the PyTorch weights of the model"
         )
-    return FolderSettings(pooling, _limit(folder, settings))
+    return FolderSettings(pooling, _limit(folder))
 
 
 def _pooling(config: dict[str, Any]) -> Any:
@@ -199,12 +195,7 @@ def _pooling(config: dict[str, Any]) -> Any:
     return "+".join(active) if active else "mean"
 
 
-def _limit(folder: ModelFolder, settings: dict[str, Any]) -> int | None:
-    stated = settings.get("max_tokens")
-    if stated is not None:
-        if not isinstance(stated, int) or isinstance(stated, bool) or stated < 1:
-            raise ModelError(f"max_tokens in {folder.root / 'ragbench.json'} must be a whole number, got {stated!r}")
-        return stated
+def _limit(folder: ModelFolder) -> int | None:
     config = folder.json("config.json")
     positions = config.get("max_position_embeddings")
     if isinstance(positions, int) and config.get("model_type") in _OFFSET_POSITIONS:

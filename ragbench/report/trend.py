@@ -1,4 +1,4 @@
-"""A trend as a table, as sentences and as a figure."""
+"""A trend as a table and as sentences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.columns import Columns
 from ragbench.base.console import counted, with_interval
-from ragbench.report.figures import BLUE, RED, error_bars, finish, labels
 from ragbench.results.trend import CONFIRMED, TrendPoint
 
 if TYPE_CHECKING:
     import pandas as pd
-    import plotly.graph_objects as go
 
 COLUMNS = Columns.of(
     *("line", "date", "run", "queries", "mean", "low", "high", "change", "change_low", "change_high", "note")
@@ -60,26 +58,3 @@ def sentence(points: Sequence[TrendPoint]) -> str:
         )
     words = {"": "no alarm", "begins": "ALARM", "lasts": "the alarm lasts"}[last.alarm]
     return f"line {last.line} of {counted(len(line), 'run')}: {words}; the last is {last.change.difference:+.3f}"
-
-
-def figure(points: Sequence[TrendPoint], title: str) -> go.Figure:
-    """The means with their CIs by date, a curve for every line, alarms in red."""
-    import pandas as pd
-    import plotly.graph_objects as go
-
-    rows = frame(points).assign(at=pd.to_datetime([point.night.at for point in points], unit="s"))
-    drawn = go.Figure()
-    for number, line in rows.groupby("line"):
-        colours = [RED if note.startswith(("ALARM", "still")) else BLUE for note in line["note"]]
-        drawn.add_scatter(
-            x=line["at"],
-            y=line["mean"],
-            error_y=error_bars(line, "mean", "low", "high", thickness=1),
-            mode="lines+markers",
-            name=f"line {number}",
-            text=labels(f"{run} {note}" for run, note in zip(line["run"], line["note"], strict=True)),
-            marker={"color": colours, "symbol": ["x" if colour == RED else "circle" for colour in colours]},
-            line={"color": BLUE, "width": 1},
-        )
-    drawn.update_layout(title=labels([title])[0], showlegend=False)
-    return finish(drawn, height=420)

@@ -39,7 +39,7 @@ from ragbench.workbench.composed import Composed, words_of
 from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
-    from ragbench.experiment.plan import Plan
+    from ragbench.experiment.run import Plan
 
 _LOG = logging.getLogger(__name__)
 
@@ -291,7 +291,7 @@ class Experiment:
         return self._preliminary(self._planned())
 
     def _planned(self) -> Plan:
-        from ragbench.experiment.plan import plan
+        from ragbench.experiment.run import plan
 
         settings = self.settings_to_measure
         return plan(settings, self.command, ArmBuilder.of(settings[0], self.benchmark), self.only)

@@ -48,7 +48,7 @@ def measured(words: Sequence[str]) -> dict[str, float]:
     from ragbench.config import composition
     from ragbench.config.settings import ArmBuilder
     from ragbench.experiment import run
-    from ragbench.experiment.plan import Run, plan
+    from ragbench.experiment.run import Run, plan
     from ragbench.results import measurements, store
 
     began = psutil.Process().create_time()

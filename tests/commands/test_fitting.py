@@ -131,4 +131,4 @@ def test_search_takes_a_hypothesis(capsys, workplace) -> None:
     fitted = answer(capsys, "search", "what next", "--hypothesis", text, "lexical=null", *workplace)
     assert fitted["hits"][0]["docno"] == "deployment"
     assert fitted["notes"] == [f"hypothesis, the one given: {text}"]
-    assert "hyde.text must not be blank" in refused(capsys, "search", "what next", "--hypothesis", " ", *workplace)
+    assert "--hypothesis must not be blank" in refused(capsys, "search", "what next", "--hypothesis", " ", *workplace)

@@ -96,7 +96,7 @@ def test_list_models_with_digests(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("ragbench fit ", {"calibration", "ranker"}),
         ("ragbench list co", {"config"}),
-        ("ragbench list p", {"parameters", "plugins"}),
+        ("ragbench list p", {"parameters"}),
         ("ragbench fit ranker --rou", {"--rounds"}),
         ("ragbench search question --exp", {"--explain"}),
         ("ragbench data ", {"check", "comparisons", "pool", "power", "repair"}),

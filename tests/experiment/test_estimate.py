@@ -15,7 +15,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.experiment import estimate as module
 from ragbench.experiment import run
 from ragbench.experiment.estimate import Estimate, embed, estimate, missing_passages
-from ragbench.experiment.plan import Plan, plan
+from ragbench.experiment.run import Plan, plan
 from ragbench.models import onnx
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"

@@ -14,7 +14,7 @@ from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault
 from ragbench.experiment import preliminary
 from ragbench.experiment.estimate import Estimate
-from ragbench.experiment.plan import Plan, plan
+from ragbench.experiment.run import Plan, plan
 from ragbench.report import screen
 from ragbench.results import measured_data
 from ragbench.workbench import Experiment, Results

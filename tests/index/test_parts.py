@@ -87,7 +87,7 @@ def test_part_of_ones_own_is_built_once_and_opened_once(own, make_index, benchma
 def test_index_refuses_unknown_parts_by_name(index) -> None:
     with pytest.raises(ConfigError, check=naming("'colours'")):
         index.prepare({"colours"})
-    with pytest.raises(AttributeError, check=naming("'colours'")):
+    with pytest.raises(ConfigError, check=naming("'colours'")):
         _ = index.colours
     assert find("os.path") is None
     assert find("graph:documents") is None

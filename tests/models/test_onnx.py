@@ -47,7 +47,7 @@ def test_onnx_bundled_encoder_takes_the_first_token(bge: Encoder, files_of: Call
         ({}, lambda tokens: tokens.mean(axis=0)),
         ({"1_Pooling__config": {"pooling_mode_cls_token": True}}, lambda tokens: tokens[0]),
         ({"1_Pooling__config": {"pooling_mode": "max"}}, lambda tokens: tokens.max(axis=0)),
-        ({"ragbench": {"pooling": "lasttoken"}}, lambda tokens: tokens[-1]),
+        ({"1_Pooling__config": {"pooling_mode": "lasttoken"}}, lambda tokens: tokens[-1]),
     ],
     ids=["mean", "cls", "max", "lasttoken"],
 )
@@ -89,7 +89,7 @@ def test_onnx_digest_names_everything_that_shapes_a_vector(bge: Encoder, make_fo
         EncoderSpec(passage_prefix="q"),
         EncoderSpec(max_tokens=64),
         EncoderSpec(str(folder)),
-        EncoderSpec(str(make_folder(ragbench={"pooling": "cls"}))),
+        EncoderSpec(str(make_folder(**{"1_Pooling__config": {"pooling_mode": "cls"}}))),
     ]
     digests = [bge.digest, *(load_encoder(spec).digest for spec in specs)]
     assert len(set(digests)) == len(digests)
@@ -139,10 +139,10 @@ def test_onnx_damaged_files_are_one_sentence(make_folder: Callable[..., Path]) -
 
 
 def test_onnx_hub_s_layout_of_folders(make_folder: Callable[..., Path], bge: Encoder) -> None:
-    root: Path = make_folder(graph="onnx/model.onnx", ragbench={"pooling": "cls"})
+    root: Path = make_folder(graph="onnx/model.onnx", **{"1_Pooling__config": {"pooling_mode": "cls"}})
     encoder = load_encoder(EncoderSpec(str(root)))
     assert encoder.encode_queries([TEXT]).tobytes() == bge.encode_queries([TEXT]).tobytes()
-    assert set(encoder.weights) == {"onnx/model.onnx", "tokenizer.json", "ragbench.json"}
+    assert set(encoder.weights) == {"onnx/model.onnx", "tokenizer.json", "1_Pooling/config.json"}
 
 
 def test_exact_numerics_do_not_round_activations(bge: Encoder, reranker: CrossEncoder) -> None:

@@ -38,7 +38,9 @@ def test_resolve_package_and_the_onnx_models_import_nothing_heavy(run: Run, tmp_
 def test_resolve_local_folder_comes_before_a_bundled_model(
     make_folder: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(make_folder(ragbench={"pooling": "mean"}), tmp_path / "bge-small-en-v1.5", symlinks=True)
+    shutil.copytree(
+        make_folder(**{"1_Pooling__config": {"pooling_mode": "mean"}}), tmp_path / "bge-small-en-v1.5", symlinks=True
+    )
     by_wheel = load_encoder(EncoderSpec())
     monkeypatch.chdir(tmp_path)
     by_folder = load_encoder(EncoderSpec())

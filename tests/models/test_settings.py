@@ -50,16 +50,6 @@ def test_model_settings_other_poolings_are_refused(tmp_path: Path, config: objec
         settings(tmp_path, **{"1_Pooling__config": config})
 
 
-def test_model_settings_own_file_comes_first(tmp_path: Path) -> None:
-    stated = settings(
-        tmp_path,
-        ragbench={"pooling": "cls", "max_tokens": 99},
-        config={"max_position_embeddings": 512},
-        **{"1_Pooling__config": {"pooling_mode": "max"}},
-    )
-    assert stated == FolderSettings("cls", 99)
-
-
 def test_model_settings_lowest_stated_limit(tmp_path: Path) -> None:
     stated = settings(
         tmp_path,
@@ -68,14 +58,3 @@ def test_model_settings_lowest_stated_limit(tmp_path: Path) -> None:
         tokenizer_config={"model_max_length": 1e30},
     )
     assert stated.max_tokens == 256
-
-
-@pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True])
-def test_model_settings_limit_must_be_a_number_of_tokens(tmp_path: Path, limit: object) -> None:
-    with pytest.raises(ModelError, check=naming("max_tokens")):
-        settings(tmp_path, ragbench={"max_tokens": limit})
-
-
-def test_model_settings_unknown_key_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, check=naming("'poling'")):
-        settings(tmp_path, ragbench={"poling": "cls"})

@@ -40,11 +40,6 @@ def test_hyde_takes_the_hypothesis_of_the_topic() -> None:
     assert after.notes == (f"hypothesis, the one given: {GIVEN}",)
 
 
-def test_hyde_prefers_the_text_of_the_command_line() -> None:
-    (after,) = SupposeAnswer(text="Mine.", endpoint=ENDPOINT, model="m")([asked(GIVEN)], Chat())
-    assert after.texts == {"hypothesis": "Mine."}
-
-
 def test_hyde_asks_the_endpoint_last() -> None:
     index = Chat()
     stage = SupposeAnswer(endpoint=ENDPOINT, model="m", prompt="Q {query} {x}", timeout_s=2.0, max_tokens=9)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.config.sections import ExecutionSpec
     from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
-    from ragbench.experiment.plan import Plan, PlannedArm
+    from ragbench.experiment.run import Plan, PlannedArm
     from ragbench.index.artefacts import Artefact
     from ragbench.models.cache import CachedEncoder
     from ragbench.search.engine.pipeline import Arm

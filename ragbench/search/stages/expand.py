@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from annotated_types import Interval
 
 from ragbench.base.errors import ModelError
-from ragbench.base.options import Cosine, Count, Name, Prompt, option
+from ragbench.base.options import Cosine, Count, Prompt, option
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS
@@ -121,13 +121,11 @@ _PROMPT = (
 class SupposeAnswer(ChatFields, Stage):
     """Give dense retrieval a hypothesis, which it embeds as a passage.
 
-    Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is `text` if it is set (the same for every query), else the
-    one that comes with the query, else the answer of the model at `endpoint` to `prompt`, in which `{query}` stands for
-    the query. Without any of them, or when the endpoint fails, the query itself is embedded. The other parameters are
-    those of `ragbench.models.chat.ChatSpec`.
+    Gao et al., ACL 2023; seed 001, "HyDE". The hypothesis is the one that comes with the query, else the answer of the
+    model at `endpoint` to `prompt`, in which `{query}` stands for the query. Without any of them, or when the endpoint
+    fails, the query itself is embedded. The other parameters are those of `ragbench.models.chat.ChatSpec`.
     """
 
-    text: Name | None = None  # one hypothesis for every query, as `ragbench search --hypothesis` sets it
     prompt: Prompt = _PROMPT
 
     options: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
@@ -142,7 +140,7 @@ class SupposeAnswer(ChatFields, Stage):
         return [self._with_hypothesis(state, index) for state in track("writing hypotheses", states)]
 
     def _with_hypothesis(self, state: QueryState, index: Index) -> QueryState:
-        hypothesis = self.text or state.query.hypothesis
+        hypothesis = state.query.hypothesis
         if hypothesis and hypothesis.strip():
             return _add_hypothesis(state, hypothesis, "the one given")
         if self.endpoint is None:

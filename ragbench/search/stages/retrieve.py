@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 class RetrieveDense(Retriever):
     """Embed the text and take the `depth` (at least 1) chunks of highest cosine similarity.
 
-    `source` is the name of the ranking. `index`: the passages and the encoder of this source, when they differ from
-    those of the index. If the state has a hypothesis of HyDE, it is embedded as a passage instead (Gao et al., ACL
-    2023).
+    `document` (0 to 1) is the share of the cosine with the mean vector of a chunk's document in its score. `source` is
+    the name of the ranking. `index`: the passages and the encoder of this source, when they differ from those of the
+    index. If the state has a hypothesis of HyDE, it is embedded as a passage instead (Gao et al., ACL 2023).
     """
 
     depth: Count = 100
+    document: Share = 0.0  # share of the cosine with the mean vector of a chunk's document
     source: Name = "dense"  # name of its result list
     index: VectorsSpec | None = None  # its passages and encoder, if they differ from `index`
 
@@ -46,8 +47,9 @@ class RetrieveDense(Retriever):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The vectors and the model."""
-        return frozenset(self._part(part) for part in ("dense", "encoder"))
+        """The vectors, the model, and the mean vectors of documents if they have a share."""
+        parts = ("dense", "encoder", *(("centroids",) if self.document else ()))
+        return frozenset(self._part(part) for part in parts)
 
     def question(self, state: QueryState) -> Hashable:
         """Whether the text is a hypothesis, the text, and the filters."""
@@ -63,6 +65,9 @@ class RetrieveDense(Retriever):
 
     def _search(self, vector: NDArray[np.float32], index: Index, allowed: NDArray[np.bool_] | None) -> Ranking:
         ranking: Ranking = index.part(self._part("dense")).search(vector[None, :], self.depth, allowed)[0]
+        if self.document:
+            means = index.part(self._part("centroids"))
+            ranking = means.search(vector, ranking, self.document, self.depth, allowed)
         return replace(ranking, query_vector=vector)
 
     def _part(self, kind: str) -> str:
@@ -153,7 +158,7 @@ class RetrieveLexical(Retriever):
     @cached_property
     def scoring(self) -> Bm25F:
         """Weights, k1 and b."""
-        return Bm25F(tuple((name, weight) for name, weight in sorted(self.fields.items()) if weight), self.k1, self.b)
+        return Bm25F(tuple(sorted(self.fields.items())), self.k1, self.b)
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text, or those of the best documents."""
@@ -173,9 +178,9 @@ class RetrieveLexical(Retriever):
         return replace(self, depth=max(self.depth, n))
 
     def describe(self) -> str:
-        weights = {name: weight for name, weight in sorted(self.fields.items()) if weight}
-        names = ", ".join(f"{name} x{weight:g}" if weight != 1 else name for name, weight in weights.items())
-        fields = "" if weights == {"content": 1.0} else f" in {names}"
+        weights = sorted(self.fields.items())
+        names = ", ".join(f"{name} x{weight:g}" if weight != 1 else name for name, weight in weights)
+        fields = "" if self.fields == {"content": 1.0} else f" in {names}"
         return f"retrieve {self.depth} {'documents ' if self._by_document else ''}by BM25{fields}"
 
 

@@ -151,7 +151,7 @@ def _expected(arguments: argparse.Namespace) -> tuple[str, str]:
     """How long a run of the written project embeds, in words, and why it cannot begin; each may be empty."""
     from ragbench.config import composition
     from ragbench.experiment.estimate import estimate, missing_passages
-    from ragbench.experiment.plan import surveyed
+    from ragbench.experiment.run import surveyed
     from ragbench.workbench import Experiment
 
     try:
