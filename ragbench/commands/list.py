@@ -164,19 +164,9 @@ def _print_names(kind: str, rows: _Rows) -> None:
 
 
 def _print(kind: str, rows: _Rows) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    print(_TITLES[kind])
-    table = Table(box=None, pad_edge=False)
-    for name in _COLUMNS[kind]:
-        table.add_column(
-            {"short": "default", "options": "values"}.get(name, name), no_wrap=name in ("name", "key"), overflow="fold"
-        )
-    for row in rows:
-        named = {**row, "name": label(row["name"])} if kind == "switches" else row
-        table.add_row(*(Text(_cell(named[name])) for name in _COLUMNS[kind]))
-    console.render(table)
+    named = [{**row, "name": label(row["name"])} if kind == "switches" else row for row in rows]
+    columns = {{"short": "default", "options": "values"}.get(name, name): name for name in _COLUMNS[kind]}
+    console.print_table([{title: _cell(row[name]) for title, name in columns.items()} for row in named], _TITLES[kind])
     print()
 
 

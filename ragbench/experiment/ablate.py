@@ -18,13 +18,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations, compress, product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
+from ragbench.base.options import Constraint, Natural, Validated
 from ragbench.config import available
 from ragbench.config.composition import with_added_stages
 from ragbench.config.overrides import section_of, word
@@ -44,7 +46,7 @@ _MOST_ARMS = 1024
 
 
 @dataclass(frozen=True)
-class Design(ABC):
+class Design(Validated, ABC):
     """Factors (kept in natural order: p2 before p10), the arms to run, and the contrasts between them.
 
     `whole` is the name of the arm with all factors on.
@@ -56,6 +58,7 @@ class Design(ABC):
     min_factors: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for factor in self.factors:
             if not re.fullmatch(r"\w+", factor) or factor in ("all", "none"):
                 raise ConfigError(f"factor '{factor}' must be a word of letters, digits and _, and not 'all' or 'none'")
@@ -182,17 +185,10 @@ class _Shapley(Design):
     Intervals and p values are over queries with the sampled orders held fixed.
     """
 
-    orders: int = 20
-    seed: int = 13
+    orders: Annotated[int, Constraint(lambda n: n >= 4 and n % 2 == 0, "must be an even number of at least 4")] = 20
+    seed: Natural = 13
     name: ClassVar[str] = "shapley"
     min_factors: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if type(self.orders) is not int or self.orders < 4 or self.orders % 2:
-            raise ConfigError(f"design_options.orders must be an even number of at least 4, got {self.orders}")
-        if type(self.seed) is not int or self.seed < 0:
-            raise ConfigError(f"design_options.seed must be a whole number of at least 0, got {self.seed}")
 
     @property
     def exact(self) -> bool:
@@ -268,7 +264,7 @@ def _design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
     allowed = [field.name for field in fields(_DESIGNS[name]) if field.name not in ("factors", "whole")]
     if unknown := [option for option in options if option not in allowed]:
         raise ConfigError(f"design={name} has no option '{unknown[0]}'; it has {', '.join(allowed) or 'none'}")
-    return _DESIGNS[name](tuple(factors), **options)
+    return build(_DESIGNS[name], {**options, "factors": factors}, "design_options")
 
 
 def _shares(ways: Mapping[str, int], orders: int) -> dict[str, float]:
