@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ragbench.base import options
-from ragbench.base.build import TARGET, flat
+from ragbench.base.build import flat
 from ragbench.base.options import OFF, ON
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import hydra_api, store
@@ -67,11 +67,6 @@ class ComposedOption:
     def parameters(self) -> tuple[Parameter, ...]:
         """Every key of it, with default and comment."""
         return tuple(parameters(self.node, self.package))
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The classes that it builds."""
-        return tuple(str(value) for key, value in flat(self.content).items() if key.rpartition(".")[2] == TARGET)
 
 
 @dataclass(frozen=True)
@@ -132,15 +127,18 @@ class Available:
     @cached_property
     def added(self) -> tuple[str, ...]:
         """The switches that config.yaml does not name, of classes outside ragbench."""
-        names = (group for group in self.by_group if group not in (*self._listed, EXPERIMENT, _SPACES))
-        return tuple(group for group in names if ON in self.by_group[group])
+        named = (*self._listed, EXPERIMENT, _SPACES)
+        return tuple(group for group, names in self.by_group.items() if ON in names and group not in named)
 
     @cached_property
     def _listed(self) -> Mapping[str, str]:
         """The defaults list of config.yaml: by group, the option that it chooses."""
         entries = [entry for entry in self._file.get("defaults") or [] if isinstance(entry, dict)]
-        pairs = ((str(group).removeprefix("optional "), name) for entry in entries for group, name in entry.items())
-        return {group: OFF if name is None else str(name) for group, name in pairs}
+        return {
+            str(group).removeprefix("optional "): OFF if name is None else str(name)
+            for entry in entries
+            for group, name in entry.items()
+        }
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -195,12 +193,12 @@ class Available:
         return tuple(parameter for parameter in parameters(self.base) if not self._is_of_group(parameter.key))
 
     def _is_of_group(self, key: str) -> bool:
-        return any(f"{key}.".startswith(f"{package}.") for package in self._packages)
+        return f"{key}.".startswith(self._packages)
 
     @cached_property
-    def _packages(self) -> frozenset[str]:
-        """The keys that hold the values of the groups."""
-        return frozenset(self.option(group, name).package for group, name in self.defaults.items())
+    def _packages(self) -> tuple[str, ...]:
+        """The beginnings of the keys that hold the values of the groups."""
+        return tuple(f"{package_of(group)}." for group in self.defaults)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -240,12 +238,8 @@ class Available:
 
     @cached_property
     def _nodes(self) -> frozenset[str]:
-        keys = set(_node_keys(self.base, ""))
-        for group in self.defaults:
-            for name in self.by_group[group]:
-                option = self.option(group, name)
-                keys |= set(_node_keys(option.node, option.package))
-        return frozenset(keys)
+        of_options = ((option.node, option.package) for group in self.groups for option in group.options)
+        return frozenset(key for node, path in ((self.base, ""), *of_options) for key in _node_keys(node, path))
 
 
 def _leaves(values: Mapping[str, Any], below: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

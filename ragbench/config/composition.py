@@ -309,7 +309,7 @@ def _check_key(config: DictConfig, key: str, value: Any, known: Available) -> No
         if part not in node:
             if (position and not known.node(above)) or (not position and _is_stage(value)):
                 return  # inside a mapping that is a value itself, such as weights, or a stage
-            raise ConfigError(_unknown_key(key, path[: position + 1], known))
+            raise ConfigError(_refusal(key, ".".join(path[: position + 1]), known))
         node = node._get_node(part)
         if isinstance(node, DictConfig) and node._is_interpolation():
             return
@@ -443,11 +443,15 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
             raise ConfigError(f"{short_path(own)} must begin with the line `# @package {package}`")
     for key, value in config.items():
         if key not in known.names and not _is_stage(value):
-            raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])
+            raise Refused("", *_refusal(key, key, known).split(" ", 1))
     basics = Basics.of(config)
     for group in known.defaults:
         if chosen.get(group) in (None, OFF) and config.get(group):
-            _check_unused(config[group], group, known)
+            content = known.option(group, OFF).content
+            for key in (
+                leaf for leaf, value in flat(config[group]).items() if value_at(content, leaf.split(".")) != value
+            ):
+                raise Refused("", *_refusal(f"{group}.{key}", f"{group}.{key}", known).split(" ", 1))
     stages = (*store.stage_keys(), *(key for key in config if _is_stage(config[key])), SOURCES, *known.order)
     listed = [("", "order", basics.order)]
     listed += [(f"modes.{mode}", "without", node.get("without", ())) for mode, node in config["modes"].items()]
@@ -472,38 +476,23 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
         make(value_at(config, path.split(".")), path)
 
 
-def _check_unused(node: Mapping[str, Any], group: str, known: Available) -> None:
-    """Raise Refused for a key of a switch that is off, so that it has no effect."""
-    content = known.option(group, OFF).content
-    for leaf, value in flat(node).items():
-        if value_at(content, leaf.split(".")) != value:
-            raise Refused(group, leaf, _no_effect(group, leaf, known))
-
-
-def _no_effect(group: str, key: str, known: Available) -> str:
-    """Why a key of a switch cannot be set while it is off, and with which option it can."""
-    owners = _owners(group, key, known)
-    remedy = f": add {' or '.join(f'{group}={name}' for name in owners)}" if owners else ""
-    return f"cannot be set with {group}={known.defaults.get(group, OFF)}{remedy}"
-
-
-def _owners(group: str, key: str, known: Available) -> list[str]:
-    """The options of a group that have a key; a mapping such as the weights of fields has any."""
-    contents = {name: known.option(group, name).content for name in known.by_group[group] if name != OFF}
-    above, _, _ = key.rpartition(".")
-    return [
-        name
-        for name, content in contents.items()
-        if key in flat(content) or (above and isinstance(value_at(content, above.split(".")), Mapping))
+def _refusal(key: str, unknown: str, known: Available) -> str:
+    """Why a key cannot be set: no chosen option has it, or none at all; `unknown` is its part that does not exist."""
+    group = next((group for group in known.defaults if key.startswith(f"{available.package_of(group)}.")), "")
+    inside = key.removeprefix(f"{available.package_of(group)}.")
+    owners = [
+        f"{group}={name}"
+        for name in known.by_group.get(group, ())
+        if name != OFF and _has_key(known.option(group, name).content, inside)
     ]
+    if owners:
+        return f"{key} cannot be set with {group}={known.defaults[group]}: add {' or '.join(owners)}"
+    unknown = key if unknown in known.by_group else unknown
+    near = nearest(unknown, [*known.values, *known.by_group])
+    hint = did_you_mean(unknown, near) if near else ": `ragbench list parameters` shows all keys"
+    return f"{unknown} is unknown{hint}"
 
 
-def _unknown_key(full: str, path: Sequence[str], known: Available) -> str:
-    """A sentence for a key that does not exist: how to get it, or the key with the nearest name."""
-    group, inside = path[0], full.partition(".")[2]
-    if group in known.by_group and inside and _owners(group, inside, known):
-        return f"{full} {_no_effect(group, inside, known)}"
-    key = ".".join(path)
-    near = nearest(key, [*known.values, *known.by_group])
-    hint = did_you_mean(key, near) if near else ": `ragbench list parameters` shows all keys"
-    return f"{key} is unknown{hint}"
+def _has_key(content: Mapping[str, Any], key: str) -> bool:
+    """Whether an option has a key; a mapping such as the weights of fields has any."""
+    return key in flat(content) or isinstance(value_at(content, key.split(".")[:-1] or [key]), Mapping)
