@@ -488,7 +488,8 @@ def _refusal(key: str, unknown: str, known: Available) -> str:
     if owners:
         return f"{key} cannot be set with {group}={known.defaults[group]}: add {' or '.join(owners)}"
     unknown = key if unknown in known.by_group else unknown
-    near = nearest(unknown, [*known.values, *known.by_group])
+    placed = f"{available.package_of(section_of(key))}.{key.partition('.')[2]}"
+    near = [placed] if placed in known.values else nearest(unknown, [*known.values, *known.by_group])
     hint = did_you_mean(unknown, near) if near else ": `ragbench list parameters` shows all keys"
     return f"{unknown} is unknown{hint}"
 
