@@ -18,7 +18,7 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.boundary.checksummed_json import read_checksummed
+from ragbench.boundary.json import read_checksummed
 from ragbench.config import composition
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault

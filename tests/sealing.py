@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.files import sha256
-from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
+from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle
 from ragbench.index.artefacts import MANIFEST, manifest_entry
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragbench.base import registry
-from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, did_you_mean
-from ragbench.base.options import Count, Natural, Refused, Validated, check_field, option, shown
+from ragbench.base.options import Count, Natural, Refused, Validated, build, check_field, option, shown
 from ragbench.benchmark.benchmark import Benchmark, resplit
 from ragbench.benchmark.followed_labels import without_doubtful
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades

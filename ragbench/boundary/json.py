@@ -2,22 +2,28 @@
 
 Refused are repeated keys, NaN and Infinity, numbers that do not fit 64 bits, half of a surrogate pair (nothing can
 write it) and deep nesting (it would exhaust the stack of whatever walks the value).
+
+Sealed files hold a digest of their own content, so that a flipped bit or a cut is noticed, and the digests of other
+files that must not change unnoticed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.errors import BoundaryError, Damaged, why_unreadable
+from ragbench.base.files import write_text
 
 _MAX_BYTES = 2**30
 """Of a file that ragbench wrote itself; what others send has smaller limits."""
 
+SEAL = "seal"
 MAX_DEPTH = 64
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SHOWN = 40
@@ -158,3 +164,36 @@ _OWN = json.JSONDecoder(object_pairs_hook=_one_of_each, parse_int=_whole_number,
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_one_of_each, parse_int=_whole_number, parse_float=_number, parse_constant=_no_constant
 )
+
+
+def checksummed_json(value: Mapping[str, Any]) -> str:
+    """A mapping as sealed JSON; values that JSON cannot hold become text."""
+    text = json.dumps(value, indent=1, default=str)
+    return json.dumps({**read_json(text, own=True), SEAL: _digest_of_text(text)}, indent=1)
+
+
+def write_checksummed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a mapping as sealed JSON; returns the mapping as it will be read."""
+    text = checksummed_json(value)
+    write_text(path, text)
+    written = read_json(text, own=True)
+    del written[SEAL]
+    return dict(written)
+
+
+def read_checksummed(path: Path) -> dict[str, Any]:
+    """The mapping that `write_checksummed` wrote. Raises Damaged for a changed file, FileNotFoundError without one."""
+    try:
+        value = read_json_file(path, own=True)
+        seal = value.pop(SEAL)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise Damaged(f"{path.name} cannot be read ({why_unreadable(error)})") from None
+    if seal != _digest_of_text(json.dumps(value, indent=1)):
+        raise Damaged(f"{path.name} has changed since it was written")
+    return dict(value)
+
+
+def _digest_of_text(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

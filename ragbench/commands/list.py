@@ -108,7 +108,7 @@ def _models(known: Available) -> _Rows:
 
 
 def _runs(known: Available) -> _Rows:
-    from ragbench.boundary.checksummed_json import read_checksummed
+    from ragbench.boundary.json import read_checksummed
     from ragbench.config import composition
     from ragbench.results import store
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ragbench.base import options
-from ragbench.base.build import flat
-from ragbench.base.options import OFF, ON
+from ragbench.base.options import OFF, ON, flat
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import hydra_api, store
 from ragbench.config.comments import comment_above, comments_of

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from annotated_types import MinLen
 
-from ragbench.base.build import build
 from ragbench.base.errors import without_secret
 from ragbench.base.options import (
     Constraint,
@@ -17,6 +16,7 @@ from ragbench.base.options import (
     Seed,
     Validated,
     Weight,
+    build,
     one_of,
     option,
     section,

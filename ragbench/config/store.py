@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ragbench.base import options, registry
-from ragbench.base.build import with_value
-from ragbench.base.options import OFF, ON, Option
+from ragbench.base.options import OFF, ON, Option, with_value
 from ragbench.benchmark import load
 
 SECTIONS = "sections"

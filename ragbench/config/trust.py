@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragbench.base import options
-from ragbench.base.build import TARGET
+from ragbench.base.options import TARGET
 from ragbench.models.resolve import is_remote
 
 SENDS = "sends texts to a server"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragbench.base.build import active, build
 from ragbench.base.errors import ResultsError
-from ragbench.base.options import Confidence, Count, Validated, Weight, section
+from ragbench.base.options import Confidence, Count, Validated, Weight, active, build, section
 from ragbench.evaluation.machine import share_lost
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, has_enough_judgments, if_useful, primary
 from ragbench.evaluation.passages import recall_within

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ragbench.base.build import flat
+from ragbench.base.options import flat
 from ragbench.config import available
 from ragbench.config.available import Available
 from ragbench.config.names import EXPERIMENT

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbench.base.build import with_value
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
+from ragbench.base.options import with_value
 from ragbench.config import available, composition
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import key_of, word

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, files, processes
 from ragbench.base.errors import Damaged, ResultsError
-from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.boundary.json import read_json_file
+from ragbench.boundary.json import read_checksummed, read_json_file, write_checksummed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,7 @@ from ragbench.base.errors import BoundaryError, BundleError, ConfigError, Ragben
 from ragbench.base.types import Document
 from ragbench.benchmark.runs import Run
 from ragbench.boundary import paths
-from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
+from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures

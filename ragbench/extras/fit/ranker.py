@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import minimums, progress
-from ragbench.base.build import SOURCES
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.options import Count, Factor, Natural, Positive, Share, Validated, Weight
+from ragbench.base.options import SOURCES, Count, Factor, Natural, Positive, Share, Validated, Weight
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.config.settings import Settings

@@ -34,8 +34,7 @@ from ragbench.base.fingerprint import plain, text_digest
 from ragbench.base.options import shown
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.boundary.json import read_json_file, read_json_lines, read_text
+from ragbench.boundary.json import read_checksummed, read_json_file, read_json_lines, read_text, write_checksummed
 from ragbench.boundary.yaml import read_yaml
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import ArmBuilder

@@ -16,8 +16,7 @@ from pydantic import TypeAdapter
 
 from ragbench.base import files
 from ragbench.base.errors import BundleError, why_unreadable
-from ragbench.boundary.checksummed_json import checksummed_json, read_checksummed
-from ragbench.boundary.json import read_json_file
+from ragbench.boundary.json import checksummed_json, read_checksummed, read_json_file
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
 

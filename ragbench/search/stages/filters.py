@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.base.options import Constraint, Name, Natural, option, shown
+from ragbench.base.options import Constraint, Name, Natural, build, option, shown
 from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.doc_type import DOC_TYPES

@@ -21,7 +21,7 @@ import yaml
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.load import load as load_benchmark
-from ragbench.boundary.checksummed_json import write_checksummed
+from ragbench.boundary.json import write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
 from ragbench.export import measured_arm

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BundleError, CorpusError
-from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
+from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.deployment import load, verify
 from ragbench.extras.ship.refresh import Refresher

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Query
-from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
+from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.evaluation.intervals import Samples, p95_at_least, summary
 from ragbench.evaluation.latency import Timing
 from ragbench.evaluation.machine import Watch

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the documents, choose queries, write them."""
-    from ragbench.base.build import build
+    from ragbench.base.options import build
     from ragbench.config import composition, project
     from ragbench.config.benchmark import documents
     from ragbench.config.overrides import key_of

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ragbench.base import console, files
 from ragbench.base.errors import ResultsError
-from ragbench.boundary.checksummed_json import write_checksummed
+from ragbench.boundary.json import write_checksummed
 from ragbench.evaluation import measures
 from ragbench.extras.fit.tuning.search import Confirmation, Tuned, judge_by_folds
 from ragbench.extras.fit.tuning.space import overrides, value_of

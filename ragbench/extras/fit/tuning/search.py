@@ -29,7 +29,7 @@ from optuna import Study
 from ragbench.base.errors import BenchmarkError, ConfigError, Damaged, ResultsError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import TEST, Benchmark
-from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
+from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.config.overrides import word
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evaluation import measures

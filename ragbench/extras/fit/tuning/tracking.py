@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import files
-from ragbench.base.build import flat
 from ragbench.base.errors import Damaged, ResultsError
-from ragbench.boundary.checksummed_json import read_checksummed
+from ragbench.base.options import flat
+from ragbench.boundary.json import read_checksummed
 from ragbench.results import measurements, store
 from ragbench.tracking import write
 from ragbench.tracking.store import FOLDER
