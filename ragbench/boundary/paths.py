@@ -7,8 +7,7 @@ import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import SplitResult, urlsplit
 
-from ragbench.base.errors import BoundaryError, ConfigError, why_unreadable, without_secret
-from ragbench.boundary.json import read_text
+from ragbench.base.errors import BoundaryError, ConfigError, without_secret
 
 _LONGEST = 1_024  # characters
 _UNWRITABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
@@ -68,30 +67,23 @@ def _shown(name: str) -> str:
 
 
 def resolved(text: str) -> str:
-    """Return an address, or the one in the environment variable of `env:NAME` or in the file of `file:PATH`.
+    """Return an address, or the one in the environment variable of `env:NAME`.
 
     Raises ConfigError if that is missing, or if the text itself contains a password, which others could see.
     """
     kind, _, name = text.partition(":")
-    if kind == "env":
-        value = os.environ.get(name, "")
-    elif kind == "file":
-        try:
-            value = read_text(Path(name).expanduser())
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"{text} cannot be read ({why_unreadable(error)}): name a file that holds the address"
-            ) from None
-    else:
+    if kind != "env":
         if not without_secret(text):
             raise ConfigError(
-                "an address with a password is kept where others see it: put it into an environment variable or a "
-                "file and write env:NAME or file:PATH"
+                "an address with a password is kept where others see it: put it into an environment variable and write "
+                "env:NAME"
             )
         return text
+    value = os.environ.get(name, "")
     if "://" not in value:
-        kind_name = "the environment variable" if kind == "env" else "the file"
-        raise ConfigError(f"{kind_name} {name} holds no address: set it to one such as postgres://user@host/database")
+        raise ConfigError(
+            f"the environment variable {name} holds no address: set it to one such as postgres://user@host/database"
+        )
     return value.strip()
 
 

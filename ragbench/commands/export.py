@@ -38,8 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load",
         metavar="ADDRESS",
-        help="load the search into this server; env:NAME or file:PATH reads an address with a password from an "
-        "environment variable or a file",
+        help="load the search into this server; env:NAME reads an address with a password from an environment variable",
     )
     parser.add_argument(
         "--out", metavar="PATH", type=Path, help="output file or folder (default: in the folder of the run)"

@@ -2,7 +2,7 @@
 
     opensearch://host:9200/notes       over HTTPS: opensearchs://
     elasticsearch://host:9200/notes    over HTTPS: elasticsearchs://
-    env:NAME, file:PATH                hold an address with a name and password, opensearchs://me:secret@host:9200/notes,
+    env:NAME                           holds an address with a name and password, opensearchs://me:secret@host:9200/notes,
                                        or with a key of Elasticsearch and no name, elasticsearchs://:KEY@host:9200/notes
 
 A document of the index is a chunk, a document, or a piece of a file for ragbench. One request (`_msearch`) asks the

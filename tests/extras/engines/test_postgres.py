@@ -258,7 +258,7 @@ def test_unusable_addresses_are_one_sentence(server: str, dsn: str, reason: str)
     assert "secret" not in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypatch) -> None:
+def test_password_is_never_shown(server: str, own: str, monkeypatch) -> None:
     sql(server, "DROP ROLE IF EXISTS locked")
     sql(server, "CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
     sql(own, "GRANT USAGE ON SCHEMA own TO locked; GRANT SELECT ON ALL TABLES IN SCHEMA own TO locked")
@@ -270,8 +270,8 @@ def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypa
         ragbench.load("env:NOTES_DSN")
     assert "PGPASSWORD" in str(raised.value)
     assert "wrong-one" not in str(raised.value)
-    (tmp_path / "dsn").write_text(dsn.replace("locked@", "locked:open%20sesame@") + "\n")
-    with ragbench.load(f"file:{tmp_path / 'dsn'}") as bundle:
+    monkeypatch.setenv("NOTES_DSN", dsn.replace("locked@", "locked:open%20sesame@"))
+    with ragbench.load("env:NOTES_DSN") as bundle:
         assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
         assert "sesame" not in repr(bundle) + repr(bundle.pipeline)
     sql(own, "DROP OWNED BY locked; DROP ROLE locked")
