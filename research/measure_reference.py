@@ -20,8 +20,7 @@ from ragbench.config import available
 from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, FALSE_SILENCE, PASSAGE, PRIMARY, SILENCE
 from ragbench.evaluation.passages import TOKENS
-from ragbench.evidence.arms import Arms
-from ragbench.evidence.table import table as verdict_table
+from ragbench.evidence.arms import Arms, verdict_table
 from ragbench.results.measurements import ARMS
 from tools.pages import write_between
 

@@ -42,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read, judge, print."""
     from ragbench.evidence import best_arm
-    from ragbench.evidence.arms import Policy
-    from ragbench.evidence.table import table
+    from ragbench.evidence.arms import Policy, verdict_table
     from ragbench.report import page_tables, screen, tables
     from ragbench.results import compare, measured_data
     from ragbench.workbench.runs import named_runs, split_words
@@ -60,7 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
         policy=Policy.of(settings.config),
     )
     gathered, exploratory = _recorded(gathered)
-    frame = table(gathered.arms.against(arguments.baseline))
+    frame = verdict_table(gathered.arms.against(arguments.baseline))
     for note in gathered.notes:
         _LOG.info(f"note: {note}")
     if arguments.json:

@@ -12,9 +12,8 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.runs import Run, file_names, read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import DOCUMENT, if_useful
-from ragbench.evidence.arms import Arms, BudgetSpec, ComparedArm, Policy, StatisticsSpec
+from ragbench.evidence.arms import Arms, BudgetSpec, ComparedArm, Policy, StatisticsSpec, verdict_table
 from ragbench.evidence.cost import RECORDED
-from ragbench.evidence.table import table
 from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
 
@@ -159,7 +158,7 @@ def judge_runs(
     arms = Arms({name: _arm_of(frame, names[0]) for name, frame in frames.items()}, policy)
     values = pd.concat([frame.assign(arm=name) for name, frame in frames.items()], ignore_index=True)
     values = values.loc[values["measure"].isin(names), ["arm", "qid", "measure", "value"]].reset_index(drop=True)
-    return table(arms.against(baseline)), values
+    return verdict_table(arms.against(baseline)), values
 
 
 def _values(

@@ -36,8 +36,8 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts, diagnosis
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY, WITHOUT_JUDGMENTS
-from ragbench.evidence import best_arm, table
-from ragbench.evidence.arms import LATENCY, Arms, JudgedContrast, Policy
+from ragbench.evidence import best_arm
+from ragbench.evidence.arms import LATENCY, TYPES, VERDICT_COLUMNS, Arms, JudgedContrast, Policy, by_type, verdict_table
 from ragbench.evidence.cost import NET
 from ragbench.results import comparisons, labels, store, top_hits
 
@@ -303,7 +303,7 @@ class Measurements:
     @cached_property
     def verdicts(self) -> pd.DataFrame:
         """Effects with intervals, costs and verdicts: of an ablation's factors, else of every arm against the first."""
-        return table.COLUMNS.read(self.folder / VERDICTS)
+        return VERDICT_COLUMNS.read(self.folder / VERDICTS)
 
     @property
     def lacks_judgments(self) -> bool:
@@ -335,15 +335,15 @@ class Measurements:
         )
 
     def by_kind(self, of: Literal["type", "area"] = "type") -> pd.DataFrame:
-        """Every query type, or area of the collection, and arm against the first arm: see `evidence.table.by_type`."""
+        """Every query type, or area of the collection, and arm against the first arm: see `evidence.arms.by_type`."""
         first = self.arms[0]
         policy = Policy.of(self.config(first))
         reference = self.values(first, policy.measure)
         if not len(reference):
-            return table.TYPES.frame()
+            return TYPES.frame()
         kinds = self.topics.set_index("qid")[of].reindex(reference.index)
         values = {arm: self.values(arm, policy.measure).reindex(reference.index) for arm in self.arms}
-        return table.by_type(values, first, list(kinds), policy)
+        return by_type(values, first, list(kinds), policy)
 
     @property
     def delivered(self) -> pd.DataFrame:
@@ -394,7 +394,7 @@ def write_verdicts(
     standard_errors: Mapping[str, float] | None = None,
 ) -> None:
     """Write the verdicts of the experiment."""
-    frame = table.table(judged_contrasts, standard_errors)
+    frame = verdict_table(judged_contrasts, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
     vars(results).pop("verdicts", None)  # which may have been read before there were any
 

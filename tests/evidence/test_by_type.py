@@ -6,9 +6,8 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.minimums import PER_TYPE as FEW
 from ragbench.config import composition
-from ragbench.evidence.arms import Policy
+from ragbench.evidence.arms import Policy, by_type
 from ragbench.evidence.statistics import compare_all
-from ragbench.evidence.table import by_type
 from tests.naming import naming
 
 POLICY = Policy.of(composition.compose(["statistics.draws=500", "seed=2"]).config)

@@ -17,7 +17,7 @@ from ragbench.base.types import QueryState, Ranking
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.evidence import statistics
-from ragbench.evidence.table import table
+from ragbench.evidence.arms import verdict_table
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.index.index import Index
@@ -174,7 +174,7 @@ def test_ablate_what_cannot_be_varied_is_named(overrides, message) -> None:
 
 
 def judged(ablation: Ablation, results: Measurements) -> pd.DataFrame:
-    return table(ablate.judge(ablation, results)).set_index("factor")
+    return verdict_table(ablate.judge(ablation, results)).set_index("factor")
 
 
 def test_ablate_verdicts_weigh_effects_at_both_levels_and_latency(added: Ablation) -> None:
@@ -222,7 +222,7 @@ def test_ablate_effects_of_a_design_are_one_family_and_its_interactions_another(
     chance = np.random.default_rng(3)
     base = chance.uniform(0.3, 0.6, N)
     values = {name: base + chance.normal(0, 0.1, N) for name in pairs.design.arms()}
-    frame = table(ablate.judge(pairs, results_of(pairs, values, {})))
+    frame = verdict_table(ablate.judge(pairs, results_of(pairs, values, {})))
     assert frame["kind"].tolist() == ["main", "main", "interaction"]
     assert frame["verdict"].tolist()[-1] == frame["reason"].tolist()[-1] == ""
     both, alone = values["all"] + values["none"], values["p6"] + values["p10"]

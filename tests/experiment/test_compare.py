@@ -13,8 +13,8 @@ from ragbench.base.errors import BenchmarkError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.evaluation import measures
 from ragbench.evidence import statistics
+from ragbench.evidence.arms import verdict_table
 from ragbench.evidence.statistics import Comparison
-from ragbench.evidence.table import table
 from ragbench.experiment.run import run
 from ragbench.results.compare import GatheredArms, gather, trec_eval_order
 from ragbench.results.measurements import Measurements
@@ -35,7 +35,7 @@ def against(gathered: GatheredArms, base: str | None = None) -> dict[str, Compar
 
 def test_compare_folder_gives_the_verdicts_the_run_wrote(finished: Measurements) -> None:
     written = finished.verdicts
-    messages = table(gather([finished.folder]).arms.against())
+    messages = verdict_table(gather([finished.folder]).arms.against())
     pd.testing.assert_frame_equal(messages, written, check_dtype=False, atol=1e-11)
 
 
