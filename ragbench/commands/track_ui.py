@@ -43,7 +43,6 @@ def main(arguments: argparse.Namespace) -> int:
     target = tracking.target_of(settings)
     tracking.check(target)
     _LOG.info("MLflow is starting")
-    tracking.prepare(target)
     pages = tracking.pages(target)
     environment = {
         **os.environ,

@@ -13,16 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-@runtime_checkable
-class Encoder(Protocol):
-    """Turns texts into unit vectors; a text's vector depends on that text alone, never on its neighbours or on threads.
+class Model(Protocol):
+    """What every model has.
 
-    `digest` names everything that shapes the vectors: weights, pooling, longest input, prefixes, library version.
-    `passage_digest` is the same without the query prefix: equal values give equal `encode_passages`. `weights` maps
-    each file the model is read from to its SHA-256. `dim` is the length of a vector. Texts are cut after `max_tokens`
-    tokens, markers such as [CLS] included: the beginning is kept. An empty text has a vector, too.
-
-    Both methods raise TypeError for anything but a sequence of strings, ModelError when the weights cannot be used.
+    `digest` names everything that shapes its results: weights, settings, prefixes, library version. `weights` maps each
+    file that it is read from to its SHA-256.
     """
 
     @property
@@ -30,9 +25,22 @@ class Encoder(Protocol):
     @property
     def digest(self) -> str: ...  # noqa: D102
     @property
-    def passage_digest(self) -> str: ...  # noqa: D102
-    @property
     def weights(self) -> Mapping[str, str]: ...  # noqa: D102
+
+
+@runtime_checkable
+class Encoder(Model, Protocol):
+    """Turns texts into unit vectors; a text's vector depends on that text alone, never on its neighbours or on threads.
+
+    `passage_digest` is the digest without the query prefix: equal values give equal `encode_passages`. `dim` is the
+    length of a vector. Texts are cut after `max_tokens` tokens, markers such as [CLS] included: the beginning is kept.
+    An empty text has a vector, too.
+
+    Both methods raise TypeError for anything but a sequence of strings, ModelError when the weights cannot be used.
+    """
+
+    @property
+    def passage_digest(self) -> str: ...  # noqa: D102
     @property
     def dim(self) -> int: ...  # noqa: D102
     @property
@@ -54,18 +62,12 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
-class CrossEncoder(Protocol):
+class CrossEncoder(Model, Protocol):
     """Scores a query and a passage read together; a pair's score depends on that pair alone.
 
-    `digest` and `weights` are as in `Encoder`. A pair is cut to `max_length` tokens, from the end of the longer text.
+    A pair is cut to `max_length` tokens, from the end of the longer text.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def digest(self) -> str: ...  # noqa: D102
-    @property
-    def weights(self) -> Mapping[str, str]: ...  # noqa: D102
     @property
     def max_length(self) -> int: ...  # noqa: D102
 

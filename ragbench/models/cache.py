@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.models import CrossEncoder, Encoder
+from ragbench.models import CrossEncoder, Encoder, Model
 from ragbench.models.store import Recorded, Store, embedding_key, key_of
 from ragbench.models.texts import check_texts
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class _Wrapper:
     """A model with the name, the digest and the weights of the one that it wraps."""
 
-    def __init__(self, wrapped: Encoder | CrossEncoder) -> None:
+    def __init__(self, wrapped: Model) -> None:
         self._wrapped = wrapped
 
     @property

@@ -2,7 +2,7 @@
 
 from ragbench.tracking.nights import nights
 from ragbench.tracking.store import Target, check, folder_of, target_of
-from ragbench.tracking.write import log, log_missing, mlflow_metrics, pages, prepare
+from ragbench.tracking.write import log, log_missing, mlflow_metrics, pages
 
 __all__ = [
     "Target",
@@ -13,6 +13,5 @@ __all__ = [
     "mlflow_metrics",
     "nights",
     "pages",
-    "prepare",
     "target_of",
 ]

@@ -104,19 +104,15 @@ def log_missing(target: Target) -> list[Path]:
         return _log_missing(into, target.results)
 
 
-def prepare(target: Target) -> None:
-    """Make the store if there is none; a broken one is made again with all results."""
-    with open_store(target) as into:
-        if into.renewed:
-            _log_missing(into, target.results)
-
-
 def pages(target: Target) -> dict[str, str]:
     """Return pages of MLflow by title: the runs, and the comparison of the newest experiment's arms where there is one.
 
-    The page at `/` shows traces, of which ragbench writes none.
+    Makes the store if there is none; a broken one is made again with all results. The page at `/` shows traces, of
+    which ragbench writes none.
     """
     with open_store(target) as into:
+        if into.renewed:
+            _log_missing(into, target.results)
         arms = "tags.`ragbench.kind` = 'arm'"
         runs = into.mlflow.search_runs([into.experiment], arms, output_format="list", max_results=1000)
         pages_by_label = {"all runs": f"/#/experiments/{into.experiment}/runs"}
