@@ -215,15 +215,15 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch):
     """Translations of runs with made-up results lose nothing: there are no documents to replay them on."""
-    from ragbench.export import replay
-    from ragbench.export.replay import Replay
+    from ragbench.export import file_format
+    from ragbench.export.file_format import Replay
 
     class Bench:
         def replay(self, settings) -> Replay:
             assert settings.pipeline
             return Replay(0.65, 0.65, 0.0, 0.0, 30, "emulated by ragbench")
 
-    monkeypatch.setattr(replay.Bench, "of", staticmethod(lambda *_: Bench()))
+    monkeypatch.setattr(file_format.Bench, "of", staticmethod(lambda *_: Bench()))
 
 
 @pytest.fixture(scope="session")

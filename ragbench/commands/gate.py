@@ -194,12 +194,11 @@ def _since(arguments: argparse.Namespace, limits: Limits, named: Sequence[str], 
 
 
 def _show(arguments: argparse.Namespace, limits: Limits, baseline: MeasuredArm, candidate: MeasuredArm) -> int:
-    from ragbench.export import run_moves
-    from ragbench.export.gate import exit_code, gate, show
+    from ragbench.export.gate import exit_code, gate, markdown, show
 
     checks = gate(baseline, candidate, limits)
     if arguments.markdown:
-        text = run_moves.markdown(checks, exit_code(checks), baseline, candidate)
+        text = markdown(checks, exit_code(checks), baseline, candidate)
         write_text(Path(arguments.markdown), text)
     return show(checks, arguments.json)
 

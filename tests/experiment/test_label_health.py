@@ -13,8 +13,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.benchmark.follow import LabelHealth
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
-from ragbench.export import run_moves
-from ragbench.export.gate import Limits, gate
+from ragbench.export.gate import Limits, gate, moved
 from ragbench.export.measured_arm import find
 from ragbench.report import html, screen
 from ragbench.results.labels import followed_values
@@ -108,9 +107,9 @@ def test_doubtful_labels_take_no_part_in_run_and_gate(settings_of, project: Path
     (quality,) = (check for check in checks if check.part == "quality")
     assert {level.comparison.n for level in quality.levels} == {7}
     assert {qid for check in checks for qid in check.excluded} == after.labels.doubtful_queries
-    assert run_moves.moved(checks, *sides) == ([], [])
-    lost, _ = run_moves.moved([], *sides)
-    assert [moved.query for moved in lost] == ["keys"]  # were it not excluded
+    assert moved(checks, *sides) == ([], [])
+    lost, _ = moved([], *sides)
+    assert [query.query for query in lost] == ["keys"]  # were it not excluded
 
 
 def test_gate_of_doubtful_labels_alone_compares_nothing(settings_of, project: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.export import measured_arm, ragdocs
-from ragbench.export.file_format import write
-from ragbench.export.replay import Bench, Replay
+from ragbench.export.file_format import Bench, Replay, write
 from ragbench.extras.engines import plan
 from ragbench.extras.systems import librarian_export as librarian
 from tests.naming import naming

@@ -26,9 +26,9 @@ from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.export import file_format
+from ragbench.export.file_format import Bench, Replay
 from ragbench.export.gate import Check
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.export.replay import Bench, Replay
 from ragbench.extras.engines import content, opensearch, postgres
 from ragbench.extras.engines import plan as plans
 from ragbench.extras.engines.opensearch import Cluster, OpenSearchEngine
