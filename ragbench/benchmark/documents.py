@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
 
 from ragbench.base.document_names import is_untitled
 from ragbench.base.errors import BenchmarkError
@@ -17,7 +15,6 @@ from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
 
-_NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 IDS = ("_id", "id", "docno", "doc_id", "docid")
 TEXTS = ("text", "contents", "content", "body")
 
@@ -32,11 +29,6 @@ class Form:
 
     markdown: bool = False
     title_in_text: bool = True
-
-
-def identifier(name: Any) -> str:
-    """An id as a TREC file can hold it: white space and unprintable characters as `%XX`, outer blanks dropped."""
-    return _NOT_IN_ID.sub(lambda m: quote(m[0].encode("utf-8", "surrogatepass")), str(name).strip())
 
 
 def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any], form: Form) -> Document:

@@ -11,8 +11,9 @@ from typing import Any
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
+from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, make_document
 from ragbench.benchmark.judgments import assemble
+from ragbench.benchmark.lines import identifier
 from ragbench.benchmark.runs import warn_of_distances
 
 _LOG = logging.getLogger(__name__)

@@ -14,8 +14,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.options import shown
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
-from ragbench.benchmark.documents import identifier
-from ragbench.benchmark.lines import EXPECTED, name_of_field, read_lines
+from ragbench.benchmark.lines import EXPECTED, identifier, name_of_field, read_lines
 from ragbench.benchmark.quotes import entries
 
 _MAX_GRADE = 1000

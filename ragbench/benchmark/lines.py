@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.parse import quote
 
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError, why_unreadable
@@ -27,10 +28,16 @@ EXPECTED = tuple(_EXPECTED.split(" "))
 _OF_PAGES = re.compile(
     r"(?:expected|relevant|gold(?:en)?|ground_?truth)(?:_?(?:doc(?:ument)?|page|source|path|file|url|id)s?)+"
 )
+_NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXCEL_HINT = re.compile(r"\s*\"?sep=.\"?\s*")  # which separator follows
 _SUFFIXES = {".csv": "", ".tsv": "\t", ".txt": "\t"}
 _OF_ROWS, _OF_CASES = (".jsonl", ".ndjson", ".gz", *_SUFFIXES), (".json", ".yaml", ".yml")
+
+
+def identifier(name: Any) -> str:
+    """An id as a TREC file can hold it: white space and unprintable characters as `%XX`, outer blanks dropped."""
+    return _NOT_IN_ID.sub(lambda m: quote(m[0].encode("utf-8", "surrogatepass")), str(name).strip())
 
 
 def raw_lines(

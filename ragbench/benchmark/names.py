@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document, Section
-from ragbench.benchmark.documents import identifier
+from ragbench.benchmark.lines import identifier
 from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 from ragbench.corpus.folder import SUFFIXES
 from ragbench.corpus.links import fold, unnumbered

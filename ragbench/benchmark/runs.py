@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.documents import identifier
-from ragbench.benchmark.lines import read_lines
+from ragbench.benchmark.lines import identifier, read_lines
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark

@@ -13,7 +13,6 @@ from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.options import option, shown
 from ragbench.benchmark.benchmark import Benchmark, Topic, best_sections, docno_of_section
-from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.judgments import (
     GRADES,
     Grades,
@@ -25,7 +24,7 @@ from ragbench.benchmark.judgments import (
     read_judgments,
     require_topics,
 )
-from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases
+from ragbench.benchmark.lines import EXPECTED, QUERY, identifier, read_rows_of_cases
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, judgment_files, read_judgment_folder
 from ragbench.benchmark.query_filter import read_filter

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.benchmark.documents import Form, identifier, make_document
+from ragbench.benchmark.documents import Form, make_document
+from ragbench.benchmark.lines import identifier
 from ragbench.benchmark.names import Names
 from ragbench.corpus.reader import read_vault
 from tests.tables import rows

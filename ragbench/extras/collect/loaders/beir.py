@@ -12,9 +12,9 @@ from ragbench.base.fingerprint import canonical
 from ragbench.base.options import option, shown
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
+from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, make_document
 from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
-from ragbench.benchmark.lines import read_objects
+from ragbench.benchmark.lines import identifier, read_objects
 from ragbench.benchmark.query_filter import read_filter
 
 QrelsOption = str | Sequence[str] | Mapping[str, str] | None

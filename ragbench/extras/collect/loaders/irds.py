@@ -12,8 +12,9 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Form, collect, identifier, make_document
+from ragbench.benchmark.documents import Form, collect, make_document
 from ragbench.benchmark.judgments import Grades, assemble, check_grades, mapped_grade, parse_grade
+from ragbench.benchmark.lines import identifier
 
 _HOST = re.compile(r"https?://([^/\s'\"]+)|host=\\?'([^'\\]+)")
 _REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}

@@ -12,9 +12,9 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Form, collect, identifier, make_document
+from ragbench.benchmark.documents import Form, collect, make_document
 from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
-from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
+from ragbench.benchmark.lines import MAX_LINE_BYTES, identifier, raw_lines, read_lines
 from ragbench.extras.collect.loaders.beir import QrelsOption, qrels_files, read_documents
 
 _TopicField = Literal["title", "desc", "narr"]

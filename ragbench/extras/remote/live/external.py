@@ -17,7 +17,7 @@ from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.options import Count, Name, Natural, Share, option
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.benchmark.documents import identifier
+from ragbench.benchmark.lines import identifier
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
 from ragbench.index.chunks import ChunkTable

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, LiveError, why_unreadable
 from ragbench.base.types import Document, Section
-from ragbench.benchmark.documents import identifier
+from ragbench.benchmark.lines import identifier
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.runs import read_run, trec_eval_order
