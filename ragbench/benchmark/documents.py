@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ragbench.base.document_names import is_untitled
@@ -19,24 +19,16 @@ IDS = ("_id", "id", "docno", "doc_id", "docid")
 TEXTS = ("text", "contents", "content", "body")
 
 
-@dataclass(frozen=True)
-class Form:
-    """How to read the text of a record.
+def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any], markdown: bool = False) -> Document:
+    """One document from a record; `metadata` replaces frontmatter (author, keywords, date ...).
 
-    `markdown`: as markdown with headings, code blocks and links; else as plain text, one section. `title_in_text`: put
-    the title before the text as its heading, so that a search of the text finds it; else only in `Document.title`.
+    The text is read as markdown with headings, code blocks and links, or as plain text, one section. The title stands
+    before it as its heading, so that a search of the text finds it.
     """
-
-    markdown: bool = False
-    title_in_text: bool = True
-
-
-def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any], form: Form) -> Document:
-    """One document from a record; `metadata` replaces frontmatter (author, keywords, date ...)."""
     title = " ".join(title.split())
-    headed = bool(title) and form.title_in_text and not (form.markdown and text.lstrip().startswith(("# ", "---")))
+    headed = bool(title) and not (markdown and text.lstrip().startswith(("# ", "---")))
     body = (f"# {title}\n\n{text}" if text.strip() else f"# {title}\n") if headed else text
-    if form.markdown:
+    if markdown:
         parsed, _ = parse_document(docno, docno, body.encode("utf-8", "replace"), 0.0)
         fields = {**metadata, **parsed.frontmatter}
         return replace(

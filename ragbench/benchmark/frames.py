@@ -11,7 +11,7 @@ from typing import Any
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, make_document
+from ragbench.benchmark.documents import IDS, TEXTS, collect, make_document
 from ragbench.benchmark.judgments import assemble
 from ragbench.benchmark.lines import identifier
 from ragbench.benchmark.runs import warn_of_distances
@@ -34,7 +34,7 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     """
     if queries is None and qrels is None:
         documents, queries, qrels = _of_dataset(documents)
-    read, warnings = collect(_documents(documents, Form(markdown)), "documents", markdown)
+    read, warnings = collect(_documents(documents, markdown), "documents", markdown)
     grades = read_qrels_table(qrels)
     topics: dict[str, Topic] = {}
     for number, row in enumerate(_rows_by_id(queries, "qid", "query", "queries"), start=1):
@@ -52,7 +52,7 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     return assemble(name, read, topics.values(), by_split, None, "qrels", warnings)
 
 
-def _documents(table: Any, form: Form) -> Iterator[tuple[str, Document]]:
+def _documents(table: Any, markdown: bool) -> Iterator[tuple[str, Document]]:
     for number, row in enumerate(_rows_by_id(table, "docno", "text", "documents"), start=1):
         location = f"documents, row {number}"
         docno = identifier(_value_of(row, (*_DOCNOS, *IDS), location))
@@ -60,7 +60,7 @@ def _documents(table: Any, form: Form) -> Iterator[tuple[str, Document]]:
         if not isinstance(text, str):
             raise BenchmarkError(f"{location}: the text of {docno} is {text!r:.40}: give a text")
         title = row.get("title")
-        yield location, make_document(docno, title if isinstance(title, str) else "", text, {}, form)
+        yield location, make_document(docno, title if isinstance(title, str) else "", text, {}, markdown)
 
 
 def read_qrels_table(table: Any) -> dict[str, dict[str, int]]:

@@ -6,11 +6,11 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Topic, area, docno_of_section, topic_area
-from ragbench.benchmark.documents import Form, make_document
+from ragbench.benchmark.documents import make_document
 from ragbench.benchmark.load import load
 from tests.naming import naming
 
-DOCUMENT = make_document("a/b", "t", "x", {}, Form())
+DOCUMENT = make_document("a/b", "t", "x", {})
 
 
 def test_area_is_first_folder() -> None:

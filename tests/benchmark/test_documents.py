@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.benchmark.documents import Form, make_document
+from ragbench.benchmark.documents import make_document
 from ragbench.benchmark.lines import identifier
 from ragbench.benchmark.names import Names
 from ragbench.corpus.reader import read_vault
@@ -37,21 +37,20 @@ def test_identifier_has_no_white_space_or_control_characters() -> None:
 
 
 def test_make_document_reads_metadata_as_frontmatter() -> None:
-    document = make_document("d", " A\n title ", "text", {"tags": "#X, y", "date": "2024-01-02"}, Form())
+    document = make_document("d", " A\n title ", "text", {"tags": "#X, y", "date": "2024-01-02"})
     assert document.title == "A title"
     assert document.tags == ("x", "y")
     assert document.modified == 1704153600.0  # 2024-01-02 00:00 UTC
-    assert make_document("d", "", "", {}, Form()).sections == ()
+    assert make_document("d", "", "", {}).sections == ()
 
 
 def test_document_digest_follows_text_title_metadata_and_form() -> None:
     made = [
-        make_document("d", "t", "x", {}, Form()),
-        make_document("d", "t", "x", {}, Form(title_in_text=False)),
-        make_document("d", "t", "y", {}, Form()),
-        make_document("d", "u", "x", {}, Form()),
-        make_document("d", "t", "x", {"author": "a"}, Form()),
-        make_document("d", "t", "x", {}, Form(markdown=True)),
+        make_document("d", "t", "x", {}),
+        make_document("d", "t", "y", {}),
+        make_document("d", "u", "x", {}),
+        make_document("d", "t", "x", {"author": "a"}),
+        make_document("d", "t", "x", {}, markdown=True),
     ]
     assert len({document.digest for document in made}) == len(made)
-    assert make_document("d", "t", "x", {}, Form()) == made[0]
+    assert make_document("d", "t", "x", {}) == made[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic, resplit, split
-from ragbench.benchmark.documents import Form, make_document
+from ragbench.benchmark.documents import make_document
 
 _TOPICS = st.lists(
     st.tuples(st.sampled_from("xyz"), st.sampled_from(["gate", "kit"]), st.sampled_from(["", "", "", "g", "h"])),
@@ -97,7 +97,7 @@ def test_split_ignores_hash_seed() -> None:
 
 def test_resplit_keeps_benchmark() -> None:
     topics, qrels = build([("x", "gate", "")] * 4)
-    benchmark = Benchmark("b", (make_document("gate/d", "", "x", {}, Form()),), tuple(topics), qrels)
+    benchmark = Benchmark("b", (make_document("gate/d", "", "x", {}),), tuple(topics), qrels)
     halves = resplit(benchmark, seed=1)
     assert [topic.text for topic in halves.topics] == [topic.text for topic in topics]
     assert (len(halves.select("train")), len(halves.select("test"))) == (2, 2)

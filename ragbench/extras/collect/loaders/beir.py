@@ -12,7 +12,7 @@ from ragbench.base.fingerprint import canonical
 from ragbench.base.options import option, shown
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, make_document
+from ragbench.benchmark.documents import IDS, TEXTS, collect, make_document
 from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
 from ragbench.benchmark.lines import identifier, read_objects
 from ragbench.benchmark.query_filter import read_filter
@@ -31,7 +31,6 @@ def load_beir(
     grades: Grades | None = None,
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
     # prepend the title to the text as a heading; false: only the title field of the index has it
-    title_in_text: bool = True,
     # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
@@ -40,9 +39,9 @@ def load_beir(
 
     `qrels` names the files in `qrels/` (or paths) to use; each is a split named as the file up to its first dot, or as
     the mapping's key says; where none is named, a file that judges none of the topics is skipped. `grades` maps the
-    collection's grades where they mean something else (such as 1 for the best). `markdown` and `title_in_text`: see
-    `Form`. With `unknown_topics="warn"` judgments of unknown topics are excluded. With `topics=False` only the
-    documents are read. Raises BenchmarkError with file and line.
+    collection's grades where they mean something else (such as 1 for the best). With `unknown_topics="warn"`
+    judgments of unknown topics are excluded. With `topics=False` only the documents are read. Raises BenchmarkError
+    with file and line.
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
@@ -62,7 +61,7 @@ def load_beir(
     if unknown_topics == "fail":
         require_topics({paths[split]: judged for split, judged in by_split.items()}, known_qids)
     corpus = _plain_or_packed(folder / "corpus.jsonl")
-    documents, warnings = collect(read_documents(corpus, Form(markdown, title_in_text)), str(corpus), markdown)
+    documents, warnings = collect(read_documents(corpus, markdown), str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
     warnings += tuple(f"{paths[split]} is excluded: none of its topics is in queries.jsonl" for split in foreign)
@@ -97,7 +96,7 @@ def _plain_or_packed(path: Path) -> Path:
     return packed if not path.exists() and packed.exists() else path
 
 
-def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
+def read_documents(path: Path, markdown: bool = False, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
     """(file:line, document) of every line of a JSONL file with an id, a text, and optionally `title` and `metadata`.
 
     The id may be called _id, id, docno, doc_id or docid; the text text, contents, content or body. Other fields of
@@ -118,7 +117,7 @@ def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[
         extra = {k: v for k, v in row.items() if k not in {name, key, "title", "metadata"} and _simple(v)}
         metadata = row.get("metadata")
         fields = {**extra, **metadata} if isinstance(metadata, dict) else extra
-        yield location, make_document(docno, title, row[key], _finite(fields, location), form)
+        yield location, make_document(docno, title, row[key], _finite(fields, location), markdown)
 
 
 def _simple(value: Any) -> bool:

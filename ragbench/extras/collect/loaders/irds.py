@@ -12,7 +12,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Form, collect, make_document
+from ragbench.benchmark.documents import collect, make_document
 from ragbench.benchmark.judgments import Grades, assemble, check_grades, mapped_grade, parse_grade
 from ragbench.benchmark.lines import identifier
 
@@ -32,7 +32,6 @@ def load_ir_datasets(
     grades: Grades | None = None,  # a new grade for each grade: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
     # prepend the title to the text as a heading; false: only the title field of the index has it
-    title_in_text: bool = True,
     max_documents: int = 1_000_000,  # a larger collection is refused: documents are kept in memory
     topics: bool = True,
 ) -> Benchmark:
@@ -48,7 +47,7 @@ def load_ir_datasets(
     grades = check_grades(grades)
     datasets = {split: _dataset(dataset) for split, dataset in ids.items()}
     first, first_id = next(iter(datasets.values())), next(iter(ids.values()))
-    located = _documents(first, first_id, Form(markdown, title_in_text), max_documents)
+    located = _documents(first, first_id, markdown, max_documents)
     documents, warnings = collect(located, first_id, markdown)
     name = name or first_id
     if not topics:
@@ -76,7 +75,7 @@ def _dataset(id: str) -> Any:
             raise BenchmarkError(f"ir_datasets has no dataset '{id}'; {hint}") from None
 
 
-def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> Iterator[tuple[str, Document]]:
+def _documents(dataset: Any, id: str, markdown: bool, max_documents: int) -> Iterator[tuple[str, Document]]:
     _require(dataset, id, "docs")
     too_many = f"{id} has more than {max_documents} documents, which are kept in memory: raise data.max_documents"
     with _errors_in_one_sentence(id, "read"):
@@ -91,7 +90,7 @@ def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> Iterato
             if not docno:
                 raise BenchmarkError(f"{location} has no id")
             title, text, metadata = _parts(record)
-            yield location, make_document(docno, title, text, metadata, form)
+            yield location, make_document(docno, title, text, metadata, markdown)
 
 
 def _parts(record: Any) -> tuple[str, str, dict[str, Any]]:

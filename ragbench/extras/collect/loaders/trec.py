@@ -12,7 +12,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Form, collect, make_document
+from ragbench.benchmark.documents import collect, make_document
 from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
 from ragbench.benchmark.lines import MAX_LINE_BYTES, identifier, raw_lines, read_lines
 from ragbench.extras.collect.loaders.beir import QrelsOption, qrels_files, read_documents
@@ -42,7 +42,6 @@ def load_trec(
     grades: Grades | None = None,  # a new grade for each grade: '{1: 3, 2: 2, 3: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
     # prepend the title to the text as a heading; false: only the title field of the index has it
-    title_in_text: bool = True,
     # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
@@ -56,7 +55,7 @@ def load_trec(
     `unknown_topics="warn"` judgments of unknown topics are excluded. Raises BenchmarkError with file and line.
     """
     name, grades = name or files.resolved(corpus).stem, check_grades(grades)
-    located = _documents(corpus, Form(markdown, title_in_text), encoding)
+    located = _documents(corpus, markdown, encoding)
     documents, warnings = collect(located, str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
@@ -72,10 +71,10 @@ def load_trec(
     return assemble(name, documents, listed, by_split, grades, source, warnings)
 
 
-def _documents(corpus: Path, form: Form, encoding: str) -> Iterator[tuple[str, Document]]:
+def _documents(corpus: Path, markdown: bool, encoding: str) -> Iterator[tuple[str, Document]]:
     for file in _files(corpus):
         reader = read_documents if _starts_with(file, "{", encoding) else read_trectext
-        yield from reader(file, form, encoding)
+        yield from reader(file, markdown, encoding)
 
 
 def read_trec_topics(path: Path, field: _TopicField = "title", encoding: str = "utf-8") -> list[Topic]:
@@ -99,7 +98,7 @@ def read_trec_topics(path: Path, field: _TopicField = "title", encoding: str = "
     return list(topics.values())
 
 
-def read_trectext(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
+def read_trectext(path: Path, markdown: bool = False, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
     """(file:line, document) of every `<DOC>`; title is its TITLE, HEADLINE, HEAD or TI, text all else without tags.
 
     Header fields (DOCID, DATE, DOCHDR ...) are dropped. Raises BenchmarkError for a DOC without DOCNO or without an
@@ -125,13 +124,13 @@ def read_trectext(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[t
             raise BenchmarkError(f"{path}:{opened} has a <DOC> longer than {MAX_LINE_BYTES / 1e6:g} MB: add </DOC>")
         if line.rstrip()[-6:].lower() == "</doc>":
             block[-1] = block[-1].rstrip()[:-6]
-            yield f"{path}:{opened}", _trectext_document(f"{path}:{opened}", "\n".join(block), form)
+            yield f"{path}:{opened}", _trectext_document(f"{path}:{opened}", "\n".join(block), markdown)
             opened = 0
     if opened:
         raise BenchmarkError(f"{path}:{opened} has a <DOC> that is never closed: add </DOC>")
 
 
-def _trectext_document(location: str, block: str, form: Form) -> Document:
+def _trectext_document(location: str, block: str, markdown: bool) -> Document:
     parts: dict[str, list[str]] = {"docno": [], "title": [], "text": [], "skipped": []}
     stack: list[str] = []
     end = 0
@@ -150,7 +149,7 @@ def _trectext_document(location: str, block: str, form: Form) -> Document:
     docno = identifier("".join(parts["docno"]))
     if not docno:
         raise BenchmarkError(f"{location} has a <DOC> without <DOCNO>: give every document one")
-    return make_document(docno, " ".join(parts["title"]), "".join(parts["text"]).strip("\n"), {}, form)
+    return make_document(docno, " ".join(parts["title"]), "".join(parts["text"]).strip("\n"), {}, markdown)
 
 
 def _role(stack: list[str]) -> str:

@@ -6,26 +6,21 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.documents import Form
 from ragbench.extras.collect.loaders.beir import load_beir, read_documents, read_queries
 from tests.naming import naming
 
 TEA = Path(__file__).parents[3] / "data" / "tea" / "beir"
 
 
-def test_beir_title_opens_text_or_stays_field() -> None:
+def test_beir_title_opens_text() -> None:
     inside = {d.docno: d for d in load_beir(TEA).documents}
-    outside = {d.docno: d for d in load_beir(TEA, title_in_text=False).documents}
     storing = inside["tea/storing"]
     assert storing.text == "# Storing tea\n\nLight, air and damp are what spoils it."
     assert [(s.level, s.path, s.anchor) for s in storing.sections] == [(1, ("Storing tea",), "storing-tea")]
-    assert outside["tea/storing"].text == "Light, air and damp are what spoils it."
-    assert [(s.level, s.path, s.anchor) for s in outside["tea/storing"].sections] == [(0, (), "")]
-    assert inside["tea/storing"].title == outside["tea/storing"].title == "Storing tea"
+    assert inside["tea/storing"].title == "Storing tea"
     assert storing.frontmatter == {"author": "Wren"}
     assert inside["coffee/grinding"].title == "coffee/grinding"
-    assert inside["coffee/grinding"].text == outside["coffee/grinding"].text
-    assert storing.digest != outside["tea/storing"].digest
+    assert not inside["coffee/grinding"].text.startswith("#")
 
 
 def test_beir_reads_markdown_only_if_asked(tmp_path: Path) -> None:
@@ -144,6 +139,6 @@ def test_beir_skips_other_metadata(tmp_path: Path) -> None:
     path.write_text(
         '{"docno": "d", "body": "x", "vector": [0.5], "url": "u", "metadata": {"author": "w"}, "nested": {}}\n'
     )
-    ((where, document),) = read_documents(path, Form())
+    ((where, document),) = read_documents(path)
     assert where == f"{path}:1"
     assert document.frontmatter == {"url": "u", "author": "w"}

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.documents import Form
 from ragbench.extras.collect.loaders.trec import load_trec, read_trec_topics, read_trectext
 from tests.naming import naming
 
@@ -39,7 +38,7 @@ def test_trectext_keeps_paragraphs_and_drops_tags_and_header_fields(tmp_path: Pa
         "<TEXT>\n<P>One <F>two</F>.</P>\n\nThree.\n</TEXT>\n<BYLINE>x</BYLINE></DOC>\n"
         "<doc><docno>b</docno>short</doc>\n"
     )
-    first, second = (document for _, document in read_trectext(path, Form()))
+    first, second = (document for _, document in read_trectext(path))
     assert first.docno == "FT-1"
     assert first.text == "# FT 01 JAN / A title\n\nOne two.\n\nThree.\n\nx"
     assert (second.docno, second.text, second.title) == ("b", "short", "b")
@@ -110,7 +109,7 @@ def test_trec_survives_any_sequence_of_tags(scraps: list[str], tmp_path_factory:
     path = tmp_path_factory.mktemp("t") / "d"
     path.write_text("".join(scraps))
     try:
-        for _, document in read_trectext(path, Form()):
+        for _, document in read_trectext(path):
             assert document.docno and not any(c.isspace() for c in document.docno)
     except BenchmarkError as error:
         assert str(path) in str(error)
