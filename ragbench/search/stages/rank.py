@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @option(
     "ranker=questions",
-    "Learned by `ragbench fit ranker` from 1664 topics of 28 collections.",
-    model="questions@ad1064a6d738",
+    "Learned by `python -m research.shared_ranker` from 1853 topics of 34 collections.",
+    model="questions@bfdaa3bba49c",
     prior=3.0,
 )
 @dataclass(frozen=True)
