@@ -40,15 +40,16 @@ def test_ranker_pages_show_gains_of_the_sheet() -> None:
     sites = re.findall(rf"^\| ([\w-]+) \| \d+ \| \d+: {number} to {number}, {gain} ", sheet, re.M)
     (whole,), (hidden,) = (
         re.findall(rf"^\| questions \| {name} \| [\d,]+ \| (\d+) \| {number} \| {number} \| {gain} ", sheet, re.M)
-        for name in ("all 14 sites", "all 14 sites, links hidden")
+        for name in ("all 20 sites", "all 20 sites, links hidden")
     )
     topics, before, after, gained = whole
     readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/research/recommended.md"))
     assert re.search(
-        rf"On {topics} questions about 14 documentation sites.* from {before} to {after}, {re.escape(gained)} ", readme
+        rf"On {topics} questions about 20 documentation sites.* from {before} to {after}, {re.escape(gained)} ", readme
     )
     assert re.search(rf"from {before} to {after}, {re.escape(gained)} \[", page)
-    assert len(sites) == 14 and all(float(gained) > 0 for *_, gained in sites) and "on every single site" in page
+    assert len(sites) == 20
+    assert f"on {sum(float(gained) > 0 for *_, gained in sites)} of the 20 sites" in page
     assert f"With links hidden the gain is {hidden[-1]} [" in page
 
 
