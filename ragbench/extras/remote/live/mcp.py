@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from anyio.from_thread import start_blocking_portal
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.query_filter import QueryFilter
@@ -18,10 +17,8 @@ from ragbench.boundary.json import read_json
 from ragbench.extras.remote.live.client import NO_FILTER, Ask, RequestFailed, fill_in
 
 if TYPE_CHECKING:
-    from mcp import Client
     from mcp.types import CallToolResult
 
-_CLOSING_S = 5.0
 _LARGEST_ANSWER = 20_000_000
 
 
@@ -52,47 +49,29 @@ class _Session:
     """A connection to a server, on an event loop of its own thread, until it is closed or the process ends."""
 
     def __init__(self, server: str | Sequence[str], timeout_s: float) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        opened: Future[Client] = Future()
-        self._ended = asyncio.run_coroutine_threadsafe(self._hold(server, timeout_s, opened), self._loop)
+        from mcp import Client
+
+        self._open = contextlib.ExitStack()
         try:
-            self._client = opened.result()
+            self._portal = self._open.enter_context(start_blocking_portal())
+            client = Client(server if isinstance(server, str) else _started(server), read_timeout_seconds=timeout_s)
+            self._client = self._open.enter_context(self._portal.wrap_async_context_manager(client))
         except Exception as error:
             self.close()
             raise RequestFailed(f"no connection ({_reason(error)})") from None
 
-    async def _hold(self, server: str | Sequence[str], timeout_s: float, opened: Future[Client]) -> None:
-        try:
-            from mcp import Client
-
-            target = server if isinstance(server, str) else _started(server)
-            async with Client(target, read_timeout_seconds=timeout_s) as client:
-                opened.set_result(client)
-                await self._stop.wait()
-        except Exception as error:
-            if not opened.done():
-                opened.set_exception(error)
-
     def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """The tool's result. RequestFailed when there is none."""
         try:
-            future = asyncio.run_coroutine_threadsafe(self._client.call_tool(tool, dict(arguments)), self._loop)
-            return future.result()
+            result: CallToolResult = self._portal.call(self._client.call_tool, tool, dict(arguments))
+            return result
         except Exception as error:
             raise RequestFailed(_reason(error)) from None
 
     def close(self) -> None:
         """End the connection, and the server's process where there is one."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-            with contextlib.suppress(Exception):
-                self._ended.result(_CLOSING_S)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(_CLOSING_S)
-            self._loop.close()
+        with contextlib.suppress(Exception):
+            self._open.close()
 
 
 def _started(program: Sequence[str]) -> Any:
