@@ -94,7 +94,6 @@ class EngineDeployment:
     def open(
         self,
         *,
-        threads: int | None = None,
         models: Models | None = None,
         order: bool = True,
     ) -> LoadedBundle:
@@ -104,7 +103,7 @@ class EngineDeployment:
         """
         engine = connect(self._location)
         try:
-            return over(engine, models or Models(cache=None, threads=threads), order, closing=engine.close)
+            return over(engine, models or Models(cache=None), order, closing=engine.close)
         except BaseException:
             engine.close()
             raise

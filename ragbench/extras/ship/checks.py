@@ -62,7 +62,7 @@ def of_folder(folder: Path, options: Options) -> Iterator[Check]:
         for check in STORED:
             yield from check(stored, options)
         try:
-            loaded = load_folder(stored, None, None)
+            loaded = load_folder(stored, None)
         except RagbenchError as error:
             yield Check("index", "fails", str(error))
             for part in ("rankings", "latency"):

@@ -39,7 +39,7 @@ class Follower(Protocol):
 class Deployment(Protocol):
     """A measured search where it is kept."""
 
-    def open(self, *, threads: int | None = None, models: Models | None = None) -> LoadedBundle:
+    def open(self, *, models: Models | None = None) -> LoadedBundle:
         """Open it, as `load` says."""
         ...
 
@@ -58,21 +58,21 @@ class BundleFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.expanduser()
 
-    def open(self, *, threads: int | None = None, models: Models | None = None) -> LoadedBundle:
+    def open(self, *, models: Models | None = None) -> LoadedBundle:
         """Open it; again if it was refreshed meanwhile."""
         for _ in range(_TRIES - 1):
             state_before = generation.state(self.folder)
             try:
-                return self._open(threads, models)
+                return self._open(models)
             except (BundleError, IndexError_):
                 if generation.state(self.folder) == state_before:
                     raise  # else a refresh has replaced what was being opened
-        return self._open(threads, models)
+        return self._open(models)
 
-    def _open(self, threads: int | None, models: Models | None) -> LoadedBundle:
+    def _open(self, models: Models | None) -> LoadedBundle:
         stored = StoredBundle.read(self.folder)
         bundle.check_files(self.folder, stored.record)
-        return load_folder(stored, threads, models)
+        return load_folder(stored, models)
 
     def check(self, options: checks.Options) -> Iterator[Check]:
         """Check its files, models and documents, then what it answers."""
@@ -94,12 +94,11 @@ def deployment(location: str | Path) -> Deployment:
     return BundleFolder(Path(location))
 
 
-def load(folder: str | Path, *, threads: int | None = None, models: Models | None = None) -> LoadedBundle:
+def load(folder: str | Path, *, models: Models | None = None) -> LoadedBundle:
     """Open a bundle with its index and models, or an engine that `ragbench export` loaded.
 
     Args:
         folder: The folder of a bundle, or the file or address of an engine.
-        threads: The most threads of one model call; None uses all CPUs.
         models: The models of another bundle, to share them.
 
     Returns:
@@ -110,7 +109,7 @@ def load(folder: str | Path, *, threads: int | None = None, models: Models | Non
         IndexError_: The index does not fit.
         ModelError: A model does not fit.
     """
-    return deployment(folder).open(threads=threads, models=models)
+    return deployment(folder).open(models=models)
 
 
 def verify(

@@ -207,7 +207,7 @@ class StoredBundle:
         return settings_of(self.folder, self.record)
 
 
-def load_folder(stored: StoredBundle, threads: int | None, models: Models | None) -> LoadedBundle:
+def load_folder(stored: StoredBundle, models: Models | None) -> LoadedBundle:
     """Open a bundle, its index and its models, as `ragbench.extras.ship.deployment.load` says."""
     folder, record, settings = stored.folder, stored.record, stored.settings
     serves = generation.current(folder, record)
@@ -216,7 +216,7 @@ def load_folder(stored: StoredBundle, threads: int | None, models: Models | None
         serves.collection,
         _no_documents,
         BundleStore(folder / bundle.INDEX),
-        models or Models(cache=None, threads=threads),
+        models or Models(cache=None),
         times=lambda: serves.modified,
     )
     with bundle.reading(folder):

@@ -201,17 +201,8 @@ def judge_in_terminal(
 def keys(stream: TextIO) -> Callable[[], str]:
     """A function that waits for a key: a key press of a terminal, else the first letter of a line; `""` at the end."""
     if stream.isatty():
-        try:
-            import termios
-            import tty
-        except ImportError:  # Windows has neither
-
-            def press() -> str:
-                import msvcrt
-
-                return str(msvcrt.getwch())  # type: ignore[attr-defined]  # exists on Windows only
-
-            return press
+        import termios
+        import tty
 
         def key() -> str:
             descriptor = stream.fileno()

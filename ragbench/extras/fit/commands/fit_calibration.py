@@ -18,7 +18,8 @@ _LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
 
-Prints, for held-out queries, how well the calibrations work and how many results P10 would drop with each."""
+Prints, for held-out queries, how well the calibrations work and how many results P10 would drop with each, at the
+configured p10.threshold or 0.3."""
 EXAMPLES = """examples:
   ragbench fit calibration                         fit and print the overrides that use it
   ragbench fit calibration --max-loss 0.05         also fit the P10 threshold that drops at most 5% of relevant results
@@ -29,9 +30,6 @@ _STAGE = "calibration"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to fit, where to keep it, overrides and output options."""
-    parser.add_argument(
-        "--threshold", metavar="X", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)"
-    )
     parser.add_argument(
         "--max-loss",
         type=float,
@@ -50,10 +48,10 @@ def main(arguments: argparse.Namespace) -> int:
 
     from ragbench.config import composition
     from ragbench.extras.fit import calibrate, training
+    from ragbench.search.stages.calibrate import FilterByConfidence
 
-    for option, share in {"--threshold": arguments.threshold, "--max-loss": arguments.max_loss}.items():
-        if share is not None and not 0 <= share <= 1:
-            raise ConfigError(f"{option} must be between 0 and 1, got {share}")
+    if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
+        raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
     training.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     stages = settings.pipeline.stages
@@ -66,7 +64,8 @@ def main(arguments: argparse.Namespace) -> int:
         states = training.answers(arm, training.fitted_on(benchmark))
         sample = calibrate.sample(states, arm.index.chunks, benchmark)
         fitted = calibrate.fit(sample)
-        rows = calibrate.comparison_rows(sample, stage, arm.index, arguments.threshold)
+        threshold = (settings.pipeline.first(FilterByConfidence) or FilterByConfidence()).threshold
+        rows = calibrate.comparison_rows(sample, stage, arm.index, threshold)
         if arguments.max_loss is not None:
             rows.append(calibrate.row_for_loss(arguments.max_loss, sample, stage, arm.index))
     fitted_on = f"{len(sample.states)} training queries"

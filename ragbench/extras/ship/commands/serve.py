@@ -74,9 +74,6 @@ def add_bundle(parser: argparse.ArgumentParser) -> None:
         "--time-limit", type=float, default=10.0, metavar="SECONDS", help="maximum time for one request (default 10)"
     )
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="number of threads for one model call (default: all CPUs)"
-    )
-    parser.add_argument(
         "--log",
         type=Path,
         metavar="FILE",
@@ -117,8 +114,6 @@ def open_service(arguments: argparse.Namespace) -> SearchService:
     from ragbench.extras.ship.serving.search_log import SearchLog
     from ragbench.extras.ship.serving.service import SearchService
 
-    if arguments.threads is not None and arguments.threads < 1:
-        raise ConfigError(f"--threads must be at least 1, got {arguments.threads}")
     with as_options():
         given = vars(arguments)
         limits = MessageLimits(
@@ -127,4 +122,4 @@ def open_service(arguments: argparse.Namespace) -> SearchService:
     location = parse_location(arguments.bundle)
     folder = location if isinstance(location, str) else location.expanduser()
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
-    return SearchService(folder, limits, arguments.threads, os.environ.get("SEARCH_MODE"), log)
+    return SearchService(folder, limits, os.environ.get("SEARCH_MODE"), log)

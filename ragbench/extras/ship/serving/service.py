@@ -44,7 +44,7 @@ class _Opened(NamedTuple):
 
 
 class SearchService:
-    """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
+    """Answers searches from the bundle in `folder`.
 
     `mode` is the default mode of searches; `log` records searches and documents that are read. Requests that search or
     read raise HTTPException with a sentence: 404 no such document, 422 bad values, 503 too many requests wait, 504 no
@@ -58,13 +58,11 @@ class SearchService:
         self,
         folder: Path | str,
         limits: messages.MessageLimits | None = None,
-        threads: int | None = None,
         mode: str | None = None,
         log: SearchLog | None = None,
     ) -> None:
         self.folder = folder
         self.limits = limits or messages.MessageLimits()
-        self._threads = threads
         self._mode = mode
         self._log = log
         self._turn = anyio.CapacityLimiter(1)  # Java takes one thread at a time, and the models use all CPUs
@@ -146,7 +144,7 @@ class SearchService:
     def _open(self, models: Models | None = None) -> _Opened:
         """Open the bundle and search it once, so that no request has to wait for late loading."""
         try:
-            bundle = load(self.folder, threads=self._threads, models=models)
+            bundle = load(self.folder, models=models)
             bundle.search("warm up", 1)
         finally:
             jvm.detach()  # the thread that reloads ends soon; the one that searches is used again
