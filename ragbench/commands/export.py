@@ -96,7 +96,7 @@ def main(arguments: argparse.Namespace) -> int:
                 "format": written.format,
                 "gain": evidence.gain,
                 "evidence": evidence.sentence,
-                "caution": written.caution,
+                "caution": evidence.caution,
                 "not_expressed": written.missing,
                 "replay": written.replay,
             }
@@ -104,8 +104,8 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     for sentence in written.missing:
         _LOG.info(f"not expressed: {sentence}" if written.format != "ragbench" else f"note: {sentence}")
-    if written.caution:
-        _LOG.warning(written.caution)
+    if evidence.caution:
+        _LOG.warning(evidence.caution)
     else:
         _LOG.info(f"evidence: {evidence.sentence}")
     if written.replay is not None:

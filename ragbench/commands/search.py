@@ -97,7 +97,7 @@ def main(arguments: argparse.Namespace) -> int:
     if any(arm.pipeline.recorded for arm in settings):
         raise ConfigError("a run file answers only the topics in it: measure it with ragbench run live=trec")
     from ragbench.config.settings import ArmBuilder
-    from ragbench.search.engine.answer import answer, as_mapping, show
+    from ragbench.search.engine.answer import answer, show
 
     benchmark = settings[0].documents()
     if arguments.source:
@@ -117,8 +117,7 @@ def main(arguments: argparse.Namespace) -> int:
         print("\n".join(answer.xml for answer in answers.values()))
         return 0
     if arguments.json:
-        values = {name: as_mapping(answer) for name, answer in answers.items()}
-        console.print_json(values if named else next(iter(values.values())))
+        console.print_json(answers if named else next(iter(answers.values())))
         return 0
     for name, arm_answer in answers.items():
         if named:

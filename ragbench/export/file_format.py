@@ -154,14 +154,6 @@ class Request:
 
 
 @dataclass(frozen=True)
-class ExportContext:
-    """What an arm is written with: what is known of its gain, a sentence about an unproven one."""
-
-    evidence: Evidence
-    caution: str | None
-
-
-@dataclass(frozen=True)
 class Written:
     """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on.
 
@@ -173,7 +165,6 @@ class Written:
     format: str
     arm: str
     evidence: Evidence
-    caution: str | None
     missing: tuple[str, ...]
     replay: Replay | None = None
     verifiable: bool = False
@@ -186,7 +177,7 @@ class Format(Protocol):
         """Raise ConfigError for what it cannot do, before anything is read."""
         ...
 
-    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, evidence: Evidence) -> Written:
         """Write the arm. ConfigError for a translation that loses more than `request.max_loss`, and others."""
         ...
 
@@ -205,7 +196,7 @@ class FileFormat:
             raise ConfigError(f"--self-contained is for bundles and engines, got --format {request.format}")
         request.refuse_load()
 
-    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, evidence: Evidence) -> Written:
         """Replay what the system will run, and write its file."""
         from ragbench.benchmark.lines import write_atomically
 
@@ -224,18 +215,18 @@ class FileFormat:
             if request.max_loss is not None:
                 raise
             unreplayed.append(f"not replayed: {error}")
-        said_first = sentences(arm, context.evidence, context.caution)
+        said_first = sentences(arm, evidence)
         origin = [*said_first[:1], f"{replay.sentence}." if replay else unreplayed[-1], *said_first[1:]]
         text, missing = self.render(arm.settings, origin)
         write_atomically(path, text)
-        return Written(path, name, arm.name, context.evidence, context.caution, (*unreplayed, *missing), replay)
+        return Written(path, name, arm.name, evidence, (*unreplayed, *missing), replay)
 
 
-def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) -> list[str]:
+def sentences(measured: MeasuredArm, evidence: Evidence) -> list[str]:
     """The sentences, the caution about an unproven gain first."""
     record = measured.results.record
     lines = [
-        *([f"CAUTION: {caution}"] if caution else []),
+        *([f"CAUTION: {evidence.caution}"] if evidence.caution else []),
         f"Written by ragbench {version('ragbench')} from arm '{measured.name}' of the run "
         f"{measured.results.folder.name}.",
         f"Pipeline: {measured.settings.pipeline!r}",
@@ -291,8 +282,8 @@ def write(
         raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(measured, baseline)
     advice = _advice(measured, evidence) if on_expectation and evidence.needs_force else None
-    caution = measured_arm.require_gain(evidence, force, advice)
-    return form.write(measured, request, ExportContext(evidence, caution))
+    evidence = replace(evidence, caution=measured_arm.require_gain(evidence, force, advice))
+    return form.write(measured, request, evidence)
 
 
 def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:

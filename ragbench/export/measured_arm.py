@@ -64,7 +64,7 @@ class Evidence:
     """The outcome of an arm against its baseline, in one word and in one sentence.
 
     `reason`: why it is not adopted, in a few words; `latency_unknown`: only its latency is unknown. `latency_off`: why
-    quality alone decided, if it did.
+    quality alone decided, if it did. `caution`: a sentence for an export about an unproven gain.
     """
 
     gain: _Gain
@@ -73,6 +73,7 @@ class Evidence:
     reason: str = ""
     latency_unknown: bool = False
     latency_off: str = ""
+    caution: str | None = None
 
     @property
     def needs_force(self) -> bool:

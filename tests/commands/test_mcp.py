@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 
 import ragbench
 from ragbench.commands import cli
-from ragbench.search.engine.answer import as_mapping
+from tests.answers import as_mapping
 from tests.extras.ship.commands.test_serve import serving
 
 ASKED = {

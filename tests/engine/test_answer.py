@@ -11,12 +11,13 @@ import pytest
 from ragbench.base.types import Place
 from ragbench.config import composition
 from ragbench.index.index import Index, IndexSpec
-from ragbench.search.engine.answer import Answer, answer, as_mapping, show
+from ragbench.search.engine.answer import Answer, answer, show
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
+from tests.answers import as_mapping
 from tests.naming import naming
 
 QUERY = "what happens after too many wrong passwords"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,22 +105,22 @@ def test_unproven_gain_needs_force(run: Path) -> None:
     assert "--force" in str(rejected.value) and "--accept-predicted" not in str(rejected.value)
     caution = measured_arm.require_gain(known, force=True)
     assert caution
-    assert sentences(arm, known, caution)[0] == f"CAUTION: {caution}"
+    assert sentences(arm, replace(known, caution=caution))[0] == f"CAUTION: {caution}"
     better = measured_arm.evidence(measured_arm.find(run, "better"))
     assert measured_arm.require_gain(better, force=True) is None
-    assert sentences(measured_arm.find(run, "better"), better, None)[-1] == better.sentence
+    assert sentences(measured_arm.find(run, "better"), better)[-1] == better.sentence
 
 
 def test_sentences_tell_what_was_measured(run: Path, reseal) -> None:
     arm = measured_arm.find(run, "better")
-    text = "\n".join(sentences(arm, measured_arm.evidence(arm), None))
+    text = "\n".join(sentences(arm, measured_arm.evidence(arm)))
     assert "from arm 'better' of the run run." in text
     assert "Measured on made (dddddddddddd), split test, 30 topics." in text
     assert "nDCG@10 0.6500." in text
     assert "Latency of a query: p50 11.0 ms, p95 22.0 ms, p99 22.0 ms." in text
     (run / "latency.csv").unlink()
     reseal(run)
-    assert "Latency was not measured." in sentences(measured_arm.find(run, "base"), measured_arm.evidence(arm), None)
+    assert "Latency was not measured." in sentences(measured_arm.find(run, "base"), measured_arm.evidence(arm))
 
 
 def test_gain_of_unknown_latency_needs_force_and_one_by_quality_alone_does_not(write_results, tmp_path: Path) -> None:

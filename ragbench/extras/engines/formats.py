@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError
-from ragbench.export.file_format import ExportContext, Request, Written
+from ragbench.export.file_format import Request, Written
 
 if TYPE_CHECKING:
-    from ragbench.export.measured_arm import MeasuredArm
+    from ragbench.export.measured_arm import Evidence, MeasuredArm
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class EngineFormat:
             instead = "" if request.out is None else " instead of --out"
             raise ConfigError(f"--format {request.format} writes no file: use --load {self.example}{instead}")
 
-    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, evidence: Evidence) -> Written:
         """Load the arm's search into a file or a server."""
         from ragbench.extras.engines import opened
 
@@ -36,13 +36,12 @@ class EngineFormat:
             arm,
             request.format,
             target,
-            context.evidence,
-            context.caution,
+            evidence,
             request.max_loss,
             request.self_contained,
         )
         location = target if request.load is None else name
-        written = (location, request.format, arm.name, context.evidence, context.caution, tuple(sentences), priced)
+        written = (location, request.format, arm.name, evidence, tuple(sentences), priced)
         return Written(*written, verifiable=True)
 
 

@@ -306,7 +306,6 @@ def load_job(
     bench: Bench,
     format: str,
     evidence: Evidence,
-    caution: str | None,
     self_contained: bool,
 ) -> Iterator[LoadJob]:
     """Make the bundle of an arm in a temporary folder, and open it."""
@@ -322,10 +321,9 @@ def load_job(
             bench.benchmark,
             temporary / "bundle",
             evidence=evidence,
-            caution=caution,
             self_contained=self_contained,
         )
-        sentences = file_format.sentences(measured, evidence, caution)
+        sentences = file_format.sentences(measured, evidence)
         with trust(), BundleFolder(folder).open(models=bench.builder.models) as loaded:  # written a moment ago
             yield LoadJob(loaded, settings, plan, tuple(sentences), tuple(missing))
     finally:
@@ -411,7 +409,6 @@ def load_search(
     format: str,
     target: Path | str,
     evidence: Evidence,
-    caution: str | None,
     max_loss: float | None,
     self_contained: bool,
 ) -> tuple[str, list[str], Replay]:
@@ -420,7 +417,7 @@ def load_search(
     """
     create = engine_factory(format, target)
     bench = Bench.of(measured)
-    with load_job(measured, bench, format, evidence, caution, self_contained) as job:
+    with load_job(measured, bench, format, evidence, self_contained) as job:
         dimension = 0 if job.vectors is None else int(job.vectors.shape[1])
         with create(job.plan, dimension, job.facts()) as engine:
             write_all(engine, job)

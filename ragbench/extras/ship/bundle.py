@@ -39,7 +39,7 @@ from ragbench.boundary.yaml import read_yaml
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation import measures
-from ragbench.export.file_format import ExportContext, Request, Written
+from ragbench.export.file_format import Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST
 from ragbench.index.index import Index
@@ -125,14 +125,12 @@ def write(
     folder: Path,
     *,
     evidence: Evidence,
-    caution: str | None = None,
     self_contained: bool = False,
 ) -> Path:
     """Write the bundle of an arm into the new folder `folder`.
 
-    `caution` is a sentence about an unproven gain. Documents are served whole, even if passages were masked for the
-    measurement. Raises BundleError when `folder` exists, ResultsError when the documents, judgments or rankings are no
-    longer those of the run.
+    Documents are served whole, even if passages were masked for the measurement. Raises BundleError when `folder`
+    exists, ResultsError when the documents, judgments or rankings are no longer those of the run.
     """
     if folder.exists():
         raise BundleError(f"{folder} exists already: name a new folder with --out, or delete it first")
@@ -144,7 +142,7 @@ def write(
         draft.mkdir(parents=True)
         digests = _write_texts(draft, measured, served) | _copy_index(draft, served.arm.index)
         models = _models(served.arm)
-        cautions = [*([caution] if caution else []), *served.cautions]
+        cautions = [*filter(None, [evidence.caution]), *served.cautions]
         if self_contained:
             cautions += _carry(draft / locations.CARRIED, models)
         (draft / README).write_text(_readme(measured, evidence, cautions, models), encoding="utf-8")
@@ -473,20 +471,19 @@ class BundleFormat:
         """Raise ConfigError for options of other formats."""
         request.refuse_load()
 
-    def write(self, arm: MeasuredArm, request: Request, context: ExportContext) -> Written:
+    def write(self, arm: MeasuredArm, request: Request, evidence: Evidence) -> Written:
         """Write the bundle."""
         bundle_folder = write(
             arm,
             arm.benchmark,
             request.output_path(arm, ".bundle"),
-            evidence=context.evidence,
-            caution=context.caution,
+            evidence=evidence,
             self_contained=request.self_contained,
         )
-        cautions = [str(sentence) for sentence in read_record(bundle_folder)["cautions"] if sentence != context.caution]
-        return Written(
-            bundle_folder, request.format, arm.name, context.evidence, context.caution, tuple(cautions), verifiable=True
-        )
+        cautions = [
+            str(sentence) for sentence in read_record(bundle_folder)["cautions"] if sentence != evidence.caution
+        ]
+        return Written(bundle_folder, request.format, arm.name, evidence, tuple(cautions), verifiable=True)
 
 
 EXPORT = BundleFormat()

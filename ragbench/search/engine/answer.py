@@ -188,14 +188,6 @@ def _with_explanations(
         yield replace(hit, explanation=explanation(chunk, hit.score, pipeline, passed, index))
 
 
-def as_mapping(answer: Answer) -> dict[str, Any]:
-    """The answer as plain values, for JSON."""
-    from pydantic import TypeAdapter
-
-    plain: dict[str, Any] = TypeAdapter(Answer).dump_python(answer, mode="json")
-    return plain
-
-
 def show(answer: Answer, in_full: bool) -> None:
     """Print the hits: breadcrumb and snippet; in full, also what every stage did."""
     from rich.console import Console

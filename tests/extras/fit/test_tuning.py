@@ -56,7 +56,7 @@ def test_tuning_winner_is_exported_if_its_gain_is_established_or_by_force(tuning
     with pytest.raises(ConfigError, check=naming("format", "ragbench", "word")):
         tuning.results.export(tmp_path / "bundle", arm="tuned", format="word")
     written = tuning.results.export(tmp_path / "bundle", arm="tuned", force=True)
-    assert written.out == tmp_path / "bundle" and written.caution is not None
+    assert written.out == tmp_path / "bundle" and written.evidence.caution is not None
     with ragbench.load(written.out) as bundle:
         assert bundle.search("counters", top_n=1)[0].docno == "metrics"
     file = tuning.results.export(arm="preset", format="ragdocs", force=True)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -31,9 +32,16 @@ from tests.naming import naming
 
 @pytest.fixture
 def write(finished: Measurements, handbook: Benchmark) -> Callable[..., Path]:
-    def call(out: Path, folder: Path = finished.folder, benchmark: Benchmark = handbook, **options) -> Path:
+    def call(
+        out: Path,
+        folder: Path = finished.folder,
+        benchmark: Benchmark = handbook,
+        caution: str | None = None,
+        **options: Any,
+    ) -> Path:
         arm = measured_arm.find(folder, "baseline")
-        return bundle.write(arm, benchmark, out, evidence=measured_arm.evidence(arm), **options)
+        evidence = dataclasses.replace(measured_arm.evidence(arm), caution=caution)
+        return bundle.write(arm, benchmark, out, evidence=evidence, **options)
 
     return call
 

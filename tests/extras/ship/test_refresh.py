@@ -18,7 +18,7 @@ from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.deployment import load, verify
 from ragbench.extras.ship.refresh import Refresher
-from ragbench.search.engine.answer import as_mapping
+from tests.answers import as_mapping
 from tests.naming import naming
 from tests.sealing import rewrite_part
 

@@ -28,7 +28,7 @@ from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.service import SearchService
-from ragbench.search.engine.answer import as_mapping
+from tests.answers import as_mapping
 
 # A preset and a question that has hits of this kind there.
 QUESTIONS = {
