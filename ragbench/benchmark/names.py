@@ -184,9 +184,8 @@ class Names:
         key = address(path)
         if key in self._by_address or not key:
             return None if url.query and not key else self._by_address.get(key)  # `/?p=7` is not a home page
-        longer = {docno for known, docno in self._by_address.items() if known.endswith(f"/{key}")}
-        if len(longer) == 1 and "/" in key:
-            return longer.pop()
+        if key in self._by_end:
+            return self._by_end[key]
         parts = key.split("/")  # a file name alone is not enough: a page elsewhere may have the same
         tails = ["/".join(parts[n:]) for n in range(1, len(parts)) if parts[n - 1] == self._folder]
         if url.netloc or text.startswith("/"):
@@ -256,6 +255,12 @@ class Names:
             given = addresses(docno, document.frontmatter)
             pairs += [(key, docno) for written in given for key in (written, unnumbered(written))]
         return _unique(dict.fromkeys(derived)) | _unique(dict.fromkeys(pairs))
+
+    @cached_property
+    def _by_end(self) -> dict[str, str]:
+        """Docnos by the ends of addresses, of two parts or more, that one page alone has."""
+        parts = ((known.split("/"), docno) for known, docno in self._by_address.items())
+        return _unique({("/".join(p[first:]), docno) for p, docno in parts for first in range(1, len(p) - 1)})
 
 
 def page_and_file(documents: Iterable[Document], name: str, folder: str | None) -> tuple[Document, str]:
