@@ -281,6 +281,8 @@ def _chosen_and_values(overrides: Sequence[str], known: Available) -> tuple[list
     chosen, values = [], []
     for override in overrides:
         key = key_of(override)
+        if key == "data.loader":
+            raise ConfigError("data.loader cannot be set: choose the collection by its name, such as data=vault")
         if key not in known.by_group:
             values.append(override)
             continue
@@ -320,7 +322,7 @@ def _check_key(config: DictConfig, key: str, value: Any, known: Available) -> No
         if part not in node:
             if (position and not known.node(above)) or (not position and _is_stage(value)):
                 return  # inside a mapping that is a value itself, such as weights, or a stage
-            raise ConfigError(_refusal(key, ".".join(path[: position + 1]), known))
+            raise _refused(key, known, ".".join(path[: position + 1]))
         node = node._get_node(part)
         if isinstance(node, DictConfig) and node._is_interpolation():
             return
@@ -390,17 +392,17 @@ def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
 
 def _file_of_refused_value(message: str, overrides: Sequence[str], known: Available) -> str:
     """The file of a refused value, in parentheses; empty when the value was typed."""
-    key = message.split()[0]
-    if any(_overlap(key, key_of(override)) for override in overrides):
-        return ""
+    refused = f"{message.split()[0]}."
+
+    def is_among(keys: Iterable[str]) -> bool:
+        return any(refused.startswith(f"{key}.") or f"{key}.".startswith(refused) for key in keys)
+
     preset = next((override.partition("=")[2] for override in overrides if key_of(override) == EXPERIMENT), None)
-    if preset is not None and any(_overlap(key, chosen_key) for chosen_key in known.preset(preset).values):
-        return f" (in {short_path(known.folders.paths[0] / EXPERIMENT / f'{preset}.yaml')})"
-    return f" (in {short_path(known.folders.paths[0] / 'config.yaml')})"
-
-
-def _overlap(key: str, second: str) -> bool:
-    return f"{key}.".startswith(f"{second}.") or f"{second}.".startswith(f"{key}.")
+    if is_among(map(key_of, overrides)):
+        return ""
+    of_preset = preset is not None and is_among(known.preset(preset).values)
+    file = f"{EXPERIMENT}/{preset}.yaml" if of_preset else f"{CONFIG}.yaml"
+    return f" (in {short_path(known.folders.paths[0] / file)})"
 
 
 def _arm_name(name: Any, overrides: Sequence[str], varying: Collection[str], typed: Collection[str]) -> str:
@@ -454,15 +456,14 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
             raise ConfigError(f"{short_path(own)} must begin with the line `# @package {package}`")
     for key, value in config.items():
         if key not in known.names and not _is_stage(value):
-            raise Refused("", *_refusal(key, key, known).split(" ", 1))
+            raise _refused(key, known, key)
     basics = Basics.of(config)
     for group in known.defaults:
         if chosen.get(group) in (None, OFF) and config.get(group):
-            content = known.option(group, OFF).content
-            for key in (
-                leaf for leaf, value in flat(config[group]).items() if value_at(content, leaf.split(".")) != value
-            ):
-                raise Refused("", *_refusal(f"{group}.{key}", f"{group}.{key}", known).split(" ", 1))
+            off = flat(known.option(group, OFF).content)
+            for leaf, value in flat(config[group]).items():
+                if off.get(leaf) != value:
+                    raise _refused(f"{group}.{leaf}", known, f"{group}.{leaf}")
     stages = (*store.stage_keys(), *(key for key in config if _is_stage(config[key])), SOURCES, *known.order)
     listed = [("", "order", basics.order)]
     listed += [(f"modes.{mode}", "without", node.get("without", ())) for mode, node in config["modes"].items()]
@@ -487,8 +488,8 @@ def _check(config: Mapping[str, Any], known: Available, chosen: Mapping[str, Any
         make(value_at(config, path.split(".")), path)
 
 
-def _refusal(key: str, unknown: str, known: Available) -> str:
-    """Why a key cannot be set: no chosen option has it, or none at all; `unknown` is its part that does not exist."""
+def _refused(key: str, known: Available, unknown: str) -> Refused:
+    """The error for a key that no chosen option has, or none at all; `unknown` is its part that does not exist."""
     group = next((group for group in known.defaults if key.startswith(f"{available.package_of(group)}.")), "")
     inside = key.removeprefix(f"{available.package_of(group)}.")
     owners = [
@@ -497,12 +498,12 @@ def _refusal(key: str, unknown: str, known: Available) -> str:
         if name != OFF and _has_key(known.option(group, name).content, inside)
     ]
     if owners:
-        return f"{key} cannot be set with {group}={known.defaults[group]}: add {' or '.join(owners)}"
+        return Refused("", key, f"cannot be set with {group}={known.defaults[group]}: add {' or '.join(owners)}")
     unknown = key if unknown in known.by_group else unknown
     placed = f"{available.package_of(section_of(key))}.{key.partition('.')[2]}"
     near = [placed] if placed in known.values else nearest(unknown, [*known.values, *known.by_group])
     hint = did_you_mean(unknown, near) if near else ": `ragbench list parameters` shows all keys"
-    return f"{unknown} is unknown{hint}"
+    return Refused("", unknown, f"is unknown{hint}")
 
 
 def _has_key(content: Mapping[str, Any], key: str) -> bool:

@@ -69,12 +69,10 @@ class Folders:
     @cached_property
     def loader(self) -> ConfigLoader:
         """Hydra's loader of these folders and of the schemas."""
-        from hydra import version
         from hydra._internal.config_loader_impl import ConfigLoaderImpl
         from hydra._internal.utils import create_config_search_path
         from hydra.core.config_search_path import SearchPathQuery
 
-        version.setbase(_VERSION)
         search_path = create_config_search_path(str(self.paths[0]))
         for folder in self.paths[1:]:
             search_path.append("project", str(folder), SearchPathQuery("main", None))
@@ -140,6 +138,7 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, An
 
 @lru_cache(maxsize=256)
 def _composed(folders: Folders, chosen: tuple[str, ...]) -> tuple[DictConfig, Mapping[str, Any]]:
+    from hydra import version
     from hydra.errors import HydraException
     from hydra.types import RunMode
     from omegaconf import OmegaConf, open_dict
@@ -148,6 +147,7 @@ def _composed(folders: Folders, chosen: tuple[str, ...]) -> tuple[DictConfig, Ma
 
     if not (folders.paths[0] / f"{CONFIG}.yaml").is_file():
         raise ConfigError(f"the configuration folder {folders.paths[0]} has no config.yaml: install ragbench again")
+    version.setbase(_VERSION)
     with warnings.catch_warnings():
         # A file of a project may have the name of an option that a class declares: its values take their place.
         warnings.filterwarnings("ignore", r"\s*'.*' is validated against ConfigStore schema", UserWarning)
