@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import types
 import typing
@@ -50,16 +51,11 @@ def _declared() -> tuple[Option, ...]:
 
 
 def node(group: str, name: str) -> Any:
-    """What is stored for an option of a class."""
+    """What is stored for an option of a class; None if nothing is."""
     from hydra.core.config_store import ConfigStore
 
-    return ConfigStore.instance().load(f"{group}/{name}.yaml").node
-
-
-def _is_stored(group: str, name: str) -> bool:
-    from hydra.core.config_store import ConfigStore
-
-    return f"{name}.yaml" in ConfigStore.instance().repo[group]
+    stored = ConfigStore.instance().repo.get(group, {}).get(f"{name}.yaml")
+    return None if stored is None else copy.deepcopy(stored.node)
 
 
 def stage_keys() -> tuple[str, ...]:
@@ -92,7 +88,7 @@ def _store_group(group: str, of_group: Sequence[Option]) -> None:
 
 def _sections() -> dict[str, Any]:
     switches = {option.group for option in options.options() if _is_of_ragbench(option)}
-    nested: dict[str, Any] = {group: node(group, OFF) for group in sorted(switches) if _is_stored(group, OFF)}
+    nested = {group: off for group in sorted(switches) if (off := node(group, OFF)) is not None}
     for key, cls in options.sections().items():
         if not key:
             nested |= {field.name: _default(field) for field in dataclasses.fields(cls) if not _is_required(field)}
