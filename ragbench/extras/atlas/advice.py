@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, minimums
 from ragbench.base.errors import ResultsError
-from ragbench.benchmark.load import MEMORY
+from ragbench.benchmark import load
 from ragbench.evaluation import diagnosis, measures
 from ragbench.evidence import arms
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.results.measurements import Measurements
+    from ragbench.results import measurements
 
 _LOST = 0.05  # share of the relevant sections that may be lost without being named
 _JUDGED = 0.5
@@ -33,13 +33,13 @@ class Lever:
     commands: tuple[str, ...]
 
 
-def best_arm(results: Measurements) -> str:
+def best_arm(results: measurements.Measurements) -> str:
     """The arm with the highest mean, the first of equals."""
     means = results.summary(by=()).set_index("arm")[results.primary]
     return str(means.reindex(results.arms).idxmax())
 
 
-def advice(results: Measurements, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
+def advice(results: measurements.Measurements, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
     """The levers for an arm (the best one when None), the largest share first, without those that the run tried.
 
     Commands omit the `known` overrides, with which every command in this folder begins. Raises ResultsError for an
@@ -54,7 +54,7 @@ def advice(results: Measurements, arm: str | None = None, known: Collection[str]
     return levers(run)
 
 
-def fates_of(results: Measurements, arm: str) -> pd.DataFrame:
+def fates_of(results: measurements.Measurements, arm: str) -> pd.DataFrame:
     """What became of the relevant sections, or documents, of the arm's topics."""
     fates = results.fates
     return fates[fates["arm"] == arm]
@@ -71,7 +71,7 @@ def levers(run: AdvisedArm) -> list[Lever]:
 class AdvisedArm:
     """An arm of a run with the fates of its relevant sections; all commands begin with `project_overrides`."""
 
-    results: Measurements
+    results: measurements.Measurements
     arm: str
     fates: pd.DataFrame
     project_overrides: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ def _key(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
 
 
-def _more_queries(results: Measurements) -> str:
+def _more_queries(results: measurements.Measurements) -> str:
     """The command that makes more queries; synthetic ones were made from all pages already."""
     return "ragbench topics from-log searches.jsonl" if results.topics_origin else "ragbench topics derive"
 
@@ -245,12 +245,12 @@ def _recommended_beside_baseline(run: AdvisedArm) -> str:
     return shlex.join(["ragbench", "run", "-m", "exp=baseline,recommended", *of_data])
 
 
-def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:
+def lines(levers: Sequence[Lever], results: measurements.Measurements, arm: str) -> list[str]:
     """One screen: where the arm stands, and the levers with their commands."""
     output = [*textwrap.wrap(_state(AdvisedArm(results, arm, fates_of(results, arm))), console.SCREEN), ""]
     if not levers:
         return [*output, f"No suggestion: no stage loses more than {_LOST:.0%}."]
-    if results.config(arm)["data"]["loader"] == MEMORY:
+    if results.config(arm)["data"]["loader"] == load.MEMORY:
         saving = "call ragbench.save_benchmark(benchmark, 'FOLDER') before you run these commands"
         sentence = f"'{results.record['benchmark']['name']}' was built in memory: {saving}."
         output += [*textwrap.wrap(sentence, console.SCREEN), ""]

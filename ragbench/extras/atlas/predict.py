@@ -12,10 +12,12 @@ from ragbench.evaluation import measures
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.meta import Expected, expect
 from ragbench.extras.atlas.tables import Atlas
-from ragbench.results.measurements import Measurements, Prediction
+from ragbench.results import measurements
 
 
-def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str | None = None) -> list[Prediction]:
+def of_run(
+    results: measurements.Measurements, arms: Sequence[str] | None = None, base: str | None = None
+) -> list[measurements.Prediction]:
     """The advice on arms of a run (default: all) against one of them (default: the first), where the atlas knows any.
 
     Empty for another language than the atlas speaks of, and for one arm.
@@ -27,7 +29,7 @@ def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str |
     return [prediction for prediction in predictions if prediction is not None]
 
 
-def prior_prediction(change: str, base: str, questions: str) -> Prediction | None:
+def prior_prediction(change: str, base: str, questions: str) -> measurements.Prediction | None:
     """Predicted effects of a change before anything is measured; None where too few collections know it."""
     atlas = Atlas.load()
     if (prior := atlas.prior(change, base, questions)) is None:
@@ -37,7 +39,7 @@ def prior_prediction(change: str, base: str, questions: str) -> Prediction | Non
     return _prediction(change, base, 0, expected, description, "", _kind(atlas, change, base, questions))
 
 
-def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Prediction | None:
+def _of_arm(atlas: Atlas, results: measurements.Measurements, base: str, arm: str) -> measurements.Prediction | None:
     overrides = results.record.get("overrides", {})
     base_overrides, arm_overrides = overrides.get(base, ()), overrides.get(arm, ())
     known_base, change = changes.name_of(base_overrides), changes.name_of(arm_overrides)
@@ -69,6 +71,6 @@ def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
 
 def _prediction(
     arm: str, base: str, topics: int, expected: Expected, description: str, elsewhere: str, queries: str
-) -> Prediction:
+) -> measurements.Prediction:
     numbers = (topics, expected.effect, expected.low, expected.high, expected.better)
-    return Prediction(arm, base, *numbers, description, elsewhere, queries)
+    return measurements.Prediction(arm, base, *numbers, description, elsewhere, queries)

@@ -22,7 +22,7 @@ from ragbench.base.foreign import FAILURES, failure
 from ragbench.experiment import execution
 from ragbench.experiment.execution import failed
 from ragbench.extras.cluster import worker
-from ragbench.models.functions import is_endpoint
+from ragbench.models import functions
 from ragbench.models.parallel import threads_for
 from ragbench.search.engine.pipeline import Outcome, in_tree_order, prefix_keys
 
@@ -163,7 +163,7 @@ def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
         (arms[0].index.store.root.absolute(), models.cache.absolute()) if own else None,
         max(1, threads_for(None) // count) if own else None,
         models.shipped,
-        tuple(dict.fromkeys(spec for spec in specs if not is_endpoint(spec.name))),
+        tuple(dict.fromkeys(spec for spec in specs if not functions.is_endpoint(spec.name))),
         any(kind == "lexical" for _, kind, _ in needs),
         shared.url if (shared := arms[0].index.store.shared) else None,
     )

@@ -20,8 +20,8 @@ from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index import jvm
 from ragbench.index.artefacts import MANIFEST, Artefact, ArtefactStore, SharedArtefacts
 from ragbench.index.index import Index, IndexSpec
+from ragbench.models import resolve
 from ragbench.models.cache import CachedEncoder
-from ragbench.models.resolve import EncoderSpec, Models
 from ragbench.results import environment
 from ragbench.search.engine.pipeline import Arm, Outcome, Pipeline, Session
 
@@ -53,7 +53,7 @@ class RunTerms:
     folders: tuple[Path, Path] | None
     threads: int | None
     shipped: bool
-    encoders: tuple[EncoderSpec, ...]
+    encoders: tuple[resolve.EncoderSpec, ...]
     java: bool
     shared: str | None = None
     expected: tuple[tuple[str, str], ...] = ()
@@ -89,7 +89,7 @@ def facts(agreed: RunTerms) -> dict[str, str]:
     known = {"ragbench": str(here["ragbench"]), **here["packages"]}
     for spec in agreed.encoders:
         try:
-            encoder = Models().encoder(spec)
+            encoder = resolve.Models().encoder(spec)
             known[f"model {spec.name}"] = f"{encoder.passage_digest[:12]} {getattr(encoder, 'numerics', '')}".rstrip()
         except FAILURES as error:
             known[f"model {spec.name}"] = f"missing ({error})"
@@ -113,7 +113,7 @@ def difference(worker: str, there: Mapping[str, str], here: Mapping[str, str]) -
     )
 
 
-def embed(agreed: RunTerms, spec: EncoderSpec, texts: Sequence[str]) -> NDArray[np.float32]:
+def embed(agreed: RunTerms, spec: resolve.EncoderSpec, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors of passages, shape (n, dim)."""
     _check(agreed)
     encoder = _models(agreed).encoder(spec)
@@ -211,8 +211,8 @@ def _check(agreed: RunTerms) -> None:
 
 
 @cache
-def _models(agreed: RunTerms) -> Models:
-    return Models(cache=agreed.places()[1], threads=agreed.threads, shipped=agreed.shipped)
+def _models(agreed: RunTerms) -> resolve.Models:
+    return resolve.Models(cache=agreed.places()[1], threads=agreed.threads, shipped=agreed.shipped)
 
 
 @cache

@@ -16,9 +16,8 @@ from ragbench.base import files, minimums
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document
-from ragbench.benchmark import native
+from ragbench.benchmark import judgments, native
 from ragbench.benchmark.benchmark import Qrels, best_sections, docno_of_section
-from ragbench.benchmark.judgments import read_judgments
 from ragbench.extras.collect.pool import PoolFile, read_pool
 
 SKIPPED, UNDO = "s", "u"
@@ -257,8 +256,8 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
 
 
 def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) -> Merged:
-    merged = merge(pool, read_judgments(sections) if sections.exists() else {}, overwrite)
-    judged = read_judgments(documents) if documents.exists() else {}
+    merged = merge(pool, judgments.read_judgments(sections) if sections.exists() else {}, overwrite)
+    judged = judgments.read_judgments(documents) if documents.exists() else {}
     touched = {(qid, docno_of_section(section)) for qid, section, _ in _read_grades(pool)[0]}
     lowered = []
     for qid, best in best_sections(merged.qrels).items():

@@ -17,10 +17,9 @@ from ragbench.base.types import Document
 from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.phrases import Finder, words
-from ragbench.corpus import markdown
+from ragbench.corpus import markdown, reader
 from ragbench.corpus.links import related_links
 from ragbench.corpus.metadata import normalise_tags, read_metadata
-from ragbench.corpus.reader import title_of
 from ragbench.corpus.sections import build_sections, section_id
 
 WIDE = 5
@@ -141,7 +140,7 @@ def _with_other_text(document: Document, text: str, frontmatter: Mapping[str, An
     links = markup.links + related_links(metadata.related)
     return replace(
         document,
-        title=title_of(metadata, markup, document.docno),
+        title=reader.title_of(metadata, markup, document.docno),
         text=text,
         frontmatter=frontmatter,
         sections=build_sections(text, markup.headings, written=document.docno if has_lead else ""),

@@ -17,9 +17,8 @@ import yaml
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.types import Document
-from ragbench.benchmark import quotes, vault
+from ragbench.benchmark import lines, quotes, vault
 from ragbench.benchmark.follow import Followed
-from ragbench.benchmark.lines import cases_in, is_comment, name_of_field, raw_lines, read_table, write_atomically
 from ragbench.benchmark.names import site_anchors
 from ragbench.boundary.json import read_json, read_json_file, read_text
 from ragbench.boundary.yaml import read_yaml, read_yaml_nodes
@@ -91,12 +90,12 @@ def rewritten(file: Path, rename: _Rename) -> str:
     if suffix == ".csv" or (suffix == ".tsv" and _is_table_of_queries(file)):
         return _table(file, rename)
     if suffix in (".qrels", ".tsv", ".txt"):
-        return "".join(line for _, raw in raw_lines(file) for line in _judgment(raw, rename))
+        return "".join(line for _, raw in lines.raw_lines(file) for line in _judgment(raw, rename))
     raise BenchmarkError(f"{file} cannot be repaired: it must be a .csv, .tsv, .jsonl, .json, .yaml or .qrels file")
 
 
 def _is_table_of_queries(file: Path) -> bool:
-    header, _, _ = read_table(file)
+    header, _, _ = lines.read_table(file)
     return any(name.strip().lower() in vault.COLUMNS["text"] for name in header)
 
 
@@ -113,8 +112,8 @@ def _judgment(line: str, rename: _Rename) -> Iterator[str]:
 
 
 def _table(file: Path, rename: _Rename) -> str:
-    header, separator, rows = read_table(file)
-    columns = [number for number, name in enumerate(header) if name_of_field(name) in _LISTS]
+    header, separator, rows = lines.read_table(file)
+    columns = [number for number, name in enumerate(header) if lines.name_of_field(name) in _LISTS]
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=separator, lineterminator="\n")
     writer.writerow(header)
@@ -133,9 +132,9 @@ def _renamed_entries(names: list[str], rename: _Rename) -> list[str]:
 
 def _json(file: Path, rename: _Rename) -> str:
     if file.suffix.lower() != ".json":
-        return "".join(_json_line(raw, rename) for _, raw in raw_lines(file))
+        return "".join(_json_line(raw, rename) for _, raw in lines.raw_lines(file))
     value = read_json_file(file)
-    if isinstance(value, Mapping) and not cases_in(value):
+    if isinstance(value, Mapping) and not lines.cases_in(value):
         changed = {query: _names_in(pages, rename) for query, pages in value.items()}  # the expected pages by query
     else:
         changed = _walked(value, rename)
@@ -143,7 +142,7 @@ def _json(file: Path, rename: _Rename) -> str:
 
 
 def _json_line(raw: str, rename: _Rename) -> str:
-    if not raw.strip() or is_comment(raw):
+    if not raw.strip() or lines.is_comment(raw):
         return raw
     row = read_json(raw, own=True)
     changed = _walked(row, rename)
@@ -157,7 +156,7 @@ def _walked(value: Any, rename: _Rename, fields: Collection[str] = _LISTS) -> An
     if not isinstance(value, Mapping):
         return value
     return {
-        key: _names_in(item, rename) if name_of_field(key) in fields else _walked(item, rename, fields)
+        key: _names_in(item, rename) if lines.name_of_field(key) in fields else _walked(item, rename, fields)
         for key, item in value.items()
     }
 
@@ -174,7 +173,7 @@ def _names_in(value: Any, rename: _Rename) -> Any:
 def _yaml(text: str, rename: _Rename) -> str:
     """The text with new names in their places; an entry of a list without one loses its line."""
     root = read_yaml_nodes(text)
-    if isinstance(root, yaml.MappingNode) and not cases_in(read_yaml(text)):
+    if isinstance(root, yaml.MappingNode) and not lines.cases_in(read_yaml(text)):
         edits = [edit for _, value in root.value for edit in _edits(text, value, rename)]
     else:
         edits = list(_walked_nodes(text, root, rename, _LISTS))
@@ -192,7 +191,7 @@ def _walked_nodes(
             yield from _walked_nodes(text, item, rename, fields)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if name_of_field(key.value) in fields:
+            if lines.name_of_field(key.value) in fields:
                 yield from _edits(text, value, rename)
             else:
                 yield from _walked_nodes(text, value, rename, fields)
@@ -262,13 +261,13 @@ def write(path: Path, repair: Repair) -> Path:
     """Write a repaired copy of a file or of a folder of judgments, whole or not at all, and return its path."""
     new = repaired_path(path)
     if not path.is_dir():
-        write_atomically(new, rewritten(path, repair.names))
+        lines.write_atomically(new, rewritten(path, repair.names))
         return new
     draft = files.draft_of(new)
     try:
         shutil.copytree(path, draft)
         for file in judgment_files(draft):
-            write_atomically(file, rewritten(file, repair.names))
+            lines.write_atomically(file, rewritten(file, repair.names))
         files.publish_folder(draft, new)
     except OSError as error:
         raise BenchmarkError(f"{new} cannot be written: {error.strerror or error}") from None

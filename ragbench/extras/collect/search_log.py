@@ -14,8 +14,7 @@ from typing import Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import shown
-from ragbench.benchmark import quotes
-from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark import lines, quotes
 from ragbench.boundary.json import read_json
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -66,7 +65,7 @@ def read(path: Path) -> Log:
     BenchmarkError with file and line.
     """
     broken: list[int] = []  # a service on a full disk, or killed, leaves half a line
-    rows = [_row(row, f"{path}:{number}") for number, row in read_rows(path, broken)]
+    rows = [_row(row, f"{path}:{number}") for number, row in lines.read_rows(path, broken)]
     if not any(row["query"] for row in rows):
         raise BenchmarkError(f"{path} holds no query: name its column {', '.join(_COLUMNS['query'][:4])} or the like")
     if all(row["time"] is not None for row in rows):

@@ -43,7 +43,7 @@ from ragbench.extras.ship.deployment import BundleFolder
 from ragbench.extras.ship.loaded_bundle import BundleStore, LoadedBundle, settings_of
 from ragbench.extras.ship.refresh import Refreshed, Refresher
 from ragbench.index.index import Index
-from ragbench.models.resolve import Models, load_encoder
+from ragbench.models import resolve
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.fuse import Fuse
 
@@ -94,7 +94,7 @@ class EngineDeployment:
     def open(
         self,
         *,
-        models: Models | None = None,
+        models: resolve.Models | None = None,
         order: bool = True,
     ) -> LoadedBundle:
         """Open it. `order=False`: what the engine alone gives, without the learned order.
@@ -103,7 +103,7 @@ class EngineDeployment:
         """
         engine = connect(self._location)
         try:
-            return over(engine, models or Models(cache=None), order, closing=engine.close)
+            return over(engine, models or resolve.Models(cache=None), order, closing=engine.close)
         except BaseException:
             engine.close()
             raise
@@ -111,7 +111,7 @@ class EngineDeployment:
     def check(self, options: checks.Options) -> Iterator[Check]:
         """Check its content, its models, and what it answers."""
         engine = connect(self._location)
-        with over(engine, Models(cache=None), closing=engine.close) as loaded:
+        with over(engine, resolve.Models(cache=None), closing=engine.close) as loaded:
             damage = engine.damage()
             unchanged = Check("content", "passes", "documents, vectors and terms are unchanged")
             yield Check("content", "fails", f"{damage}: export it again") if damage else unchanged
@@ -127,7 +127,7 @@ class EngineDeployment:
 
 
 def over(
-    engine: Engine, models: Models, order: bool = True, closing: Callable[[], object] = lambda: None
+    engine: Engine, models: resolve.Models, order: bool = True, closing: Callable[[], object] = lambda: None
 ) -> LoadedBundle:
     """A bundle over an engine that is open; `closing` is called when the bundle is closed."""
     state = partial(_state, engine)
@@ -288,7 +288,7 @@ class LoadJob:
         """What an engine keeps about itself."""
         models = self.bundle.record["models"]
         spec = self.settings.index.encoder
-        model = load_encoder(spec) if "dense" in self.plan.depths else None
+        model = resolve.load_encoder(spec) if "dense" in self.plan.depths else None
         encoder = {"name": spec.name, "max_tokens": getattr(model, "max_tokens", spec.max_tokens)}
         encoder |= {**spec.prefixes(spec.name), "pooling": getattr(model, "pooling", None)}
         return {
@@ -453,7 +453,7 @@ def finalize_load(
     return priced, sentences
 
 
-def require_golden(address: str, models: Models) -> None:
+def require_golden(address: str, models: resolve.Models) -> None:
     """Replay the golden queries as others see the engine. Raises BundleError when it gives other hits."""
     with EngineDeployment(address).open(models=models) as loaded:
         check = checks.rankings(loaded)

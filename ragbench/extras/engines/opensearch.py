@@ -39,7 +39,7 @@ from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, number, parse_errors, unzipped
 from ragbench.extras.engines.words import Terms, query_terms
 from ragbench.extras.remote.http import Client, HttpError
-from ragbench.index.analyzers import CUSTOM
+from ragbench.index import analyzers
 from ragbench.index.languages import LANGUAGES, Filter
 from ragbench.index.lexical import Bm25F
 
@@ -586,7 +586,7 @@ def analysis(name: str) -> tuple[str, dict[str, Any]]:
         return name, {}
     if name == "standard":
         return "ragbench", {"analyzer": {"ragbench": {"type": "standard", "stopwords": "_english_"}}}
-    recipe = CUSTOM[name]
+    recipe = analyzers.CUSTOM[name]
     stop_words = f"_{name if name in LANGUAGES else 'english'}_"
     named = {f"ragbench_{n:02}": _filter(token_filter, stop_words) for n, token_filter in enumerate(recipe.filters)}
     return "ragbench", {

@@ -10,7 +10,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.options import Count, Validated, Weight, build
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
-from ragbench.index.analyzers import analyzers
+from ragbench.index import analyzers
 from ragbench.index.lexical import Bm25F
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
@@ -65,7 +65,7 @@ class SearchPlan(Validated):
                 "export another arm, or a bundle"
             )
         analyzer = settings.index.lexical.analyzer
-        if lexical and len(analyzers(analyzer)) > 1:
+        if lexical and len(analyzers.analyzers(analyzer)) > 1:
             raise ConfigError(
                 f"--format {format} analyses all documents alike, but this arm has index.lexical.analyzer={analyzer}: "
                 "export a bundle, or an arm with one analyzer"

@@ -18,13 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ragbench.corpus.searched import HANGUL, IDEOGRAPHS, KANA, normalised
-from ragbench.index.analyzers import analyze, analyzer, length
+from ragbench.corpus import searched
+from ragbench.index import analyzers
 from ragbench.index.lexical import Bm25F
 
 OUTER = "()[]{}<>\"'`.,;:!?*_~|/\\=\u201c\u201d\u2018\u2019\u2026"
 """The punctuation around a word that does not belong to it."""
-CJK = rf"{KANA}\uff66-\uff9f{IDEOGRAPHS}\uf900-\ufaff{HANGUL}"  # with half-width kana and compatibility forms
+# With half-width kana and compatibility forms.
+CJK = rf"{searched.KANA}\uff66-\uff9f{searched.IDEOGRAPHS}\uf900-\ufaff{searched.HANGUL}"
 """The letters of Chinese, Japanese and Korean, for a class of a regular expression."""
 _PART = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")
 _PAIR = re.compile(rf"(?=([{CJK}]{{2}}))")
@@ -37,7 +38,7 @@ class Terms:
     """Analyses texts by one analyzer of `ragbench.index.analyzers`, and collects the forms it has seen."""
 
     def __init__(self, name: str) -> None:
-        self._analyzer = analyzer(name)
+        self._analyzer = analyzers.analyzer(name)
         self._runs: dict[str, tuple[str, ...]] = {}
         self._lengths: dict[str, int] = {}
         self._known: dict[str, tuple[str, ...]] = {}
@@ -80,12 +81,14 @@ class Terms:
 
     def _length(self, run: str) -> int:
         if run not in self._lengths:
-            self._lengths[run] = length(self._analyzer, run) if len(self._run(run)) > 1 else len(self._run(run))
+            self._lengths[run] = (
+                analyzers.length(self._analyzer, run) if len(self._run(run)) > 1 else len(self._run(run))
+            )
         return self._lengths[run]
 
     def _analyse(self, text: str) -> tuple[str, ...]:
         if text not in self._known:
-            self._known[text] = tuple(analyze(self._analyzer, text))
+            self._known[text] = tuple(analyzers.analyze(self._analyzer, text))
         return self._known[text]
 
 
@@ -110,7 +113,7 @@ def query_terms(text: str, look_up: Callable[[Iterable[str]], Mapping[str, str]]
     The text is normalised as documents are.
     A run is known as it stands, in lower case, by its parts, or by their pairs; what is not occurs in no document.
     """
-    runs = [bare(run) for run in normalised(text).split()]
+    runs = [bare(run) for run in searched.normalised(text).split()]
     wanted = {form for run in runs for form in (run, run.lower(), *map(str.lower, parts(run)), *pairs(run))}
     known = look_up(wanted)
     forms = (form for run in runs for form in _known_forms(run, known))

@@ -31,9 +31,8 @@ from ragbench.extras.remote import usage
 from ragbench.extras.remote.chat import EndpointModel, ask, bearer
 from ragbench.extras.remote.http import Client
 from ragbench.extras.remote.usage import Usage
+from ragbench.models import functions, resolve
 from ragbench.models.chat import ChatModel, ChatSpec
-from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, cut_words
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
 from ragbench.models.texts import check_texts
 
 BATCH, TIMEOUT_S = 64, 60.0
@@ -48,7 +47,7 @@ _NUMBER = re.compile(r"\d+")
 _TOKENS_PER_NUMBER = 4  # digits, a comma, a space
 
 
-class EndpointEncoder(FunctionEncoder):
+class EndpointEncoder(functions.FunctionEncoder):
     """An encoder behind an endpoint."""
 
     def __init__(self, name: str, query_prefix: str = "", passage_prefix: str = "", max_tokens: int = 512) -> None:
@@ -102,7 +101,7 @@ class EndpointEncoder(FunctionEncoder):
         return ModelError(f"{self.name} at {self.base} gave no vectors ({reason}): check the server, its model and key")
 
 
-def of_spec(spec: EncoderSpec) -> EndpointEncoder:
+def of_spec(spec: resolve.EncoderSpec) -> EndpointEncoder:
     """The encoder of a specification."""
     return EndpointEncoder(spec.name, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
 
@@ -135,7 +134,7 @@ def _chat_spec(name: str, depth: int = 100) -> ChatSpec:
     return ChatSpec(address, model, timeout_s=TIMEOUT_S, max_tokens=_TOKENS_PER_NUMBER * depth, key_variable=key)
 
 
-class EndpointCrossEncoder(FunctionCrossEncoder):
+class EndpointCrossEncoder(functions.FunctionCrossEncoder):
     """A cross-encoder behind an endpoint."""
 
     def __init__(self, name: str, max_length: int = 512) -> None:
@@ -201,7 +200,9 @@ class ListReranker:
         (question,), texts = check_texts([query]), check_texts(passages)
         if not texts:
             return np.empty(0, dtype=np.float32)
-        listed = [f"[{number}] {cut_words(text, self.max_length)}" for number, text in enumerate(texts, start=1)]
+        listed = [
+            f"[{number}] {functions.cut_words(text, self.max_length)}" for number, text in enumerate(texts, start=1)
+        ]
         answer = self._model.complete("\n\n".join([_TASK, f"Question: {question}", *listed]))
         named = [int(number) - 1 for number in _NUMBER.findall(answer) if len(number) < 6]
         order = [index for index in dict.fromkeys(named) if 0 <= index < len(texts)]
@@ -214,11 +215,11 @@ class ListReranker:
         return odds
 
 
-def reranker_of_spec(spec: CrossEncoderSpec) -> EndpointCrossEncoder:
+def reranker_of_spec(spec: resolve.CrossEncoderSpec) -> EndpointCrossEncoder:
     """The cross-encoder of a specification."""
     return EndpointCrossEncoder(spec.name, spec.max_length)
 
 
-def list_reranker(spec: CrossEncoderSpec, chat: Callable[[ChatSpec], ChatModel] | None) -> ListReranker:
+def list_reranker(spec: resolve.CrossEncoderSpec, chat: Callable[[ChatSpec], ChatModel] | None) -> ListReranker:
     """The language model that orders passages; `chat` gives language models (None: without a cache)."""
     return ListReranker(spec.name, (chat or EndpointModel)(_chat_spec(spec.name)), spec.max_length)

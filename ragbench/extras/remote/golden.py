@@ -11,12 +11,11 @@ from urllib.parse import urlsplit
 
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, BoundaryError, why_unreadable
-from ragbench.benchmark.judgments import graded_names
-from ragbench.benchmark.lines import EXPECTED, QUERY, read_rows_of_cases, write_atomically
+from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.names import address
 from ragbench.benchmark.query_filter import QueryFilter, read_filter
 from ragbench.boundary.json import read_json_file
-from ragbench.evaluation.moves import Answers
+from ragbench.evaluation import moves
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,10 @@ def read_cases(path: Path) -> tuple[list[Case], list[str]]:
     cases: dict[str, Case] = {}
     without: list[str] = []
     first = ""
-    for location, row in read_rows_of_cases(path):
-        query = next((row[name] for name in QUERY if isinstance(row.get(name), str) and row[name].strip()), None)
-        expected = next((row[name] for name in EXPECTED if row.get(name)), None)
-        pages = tuple(dict.fromkeys(name for name, grade in graded_names(expected, location) if grade > 0))
+    for location, row in lines.read_rows_of_cases(path):
+        query = next((row[name] for name in lines.QUERY if isinstance(row.get(name), str) and row[name].strip()), None)
+        expected = next((row[name] for name in lines.EXPECTED if row.get(name)), None)
+        pages = tuple(dict.fromkeys(name for name, grade in judgments.graded_names(expected, location) if grade > 0))
         if query is None or not pages:
             without.append(query or location)
             first = first or f": {location} has the fields {', '.join(row)}, and"
@@ -83,7 +82,7 @@ def read_cases(path: Path) -> tuple[list[Case], list[str]]:
     if not cases:
         raise BenchmarkError(
             f"{path} has no case with a query and an expected page{first or ':'} a case needs one of "
-            f"{', '.join(QUERY)} and one of {', '.join(EXPECTED)}"
+            f"{', '.join(lines.QUERY)} and one of {', '.join(lines.EXPECTED)}"
         )
     return list(cases.values()), without
 
@@ -92,7 +91,7 @@ def read_cases(path: Path) -> tuple[list[Case], list[str]]:
 class Baseline:
     """The ranks of a search by query, and by query the names of its hits outside the filter, where it has any."""
 
-    ranks: Answers
+    ranks: moves.Answers
     leaks: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -104,7 +103,7 @@ def write_baseline(path: Path, surfaces: Mapping[str, Baseline], depth: int) -> 
         + "\n  ]"
         for name, of in surfaces.items()
     )
-    write_atomically(path, f'{{\n "depth": {depth},\n "surfaces": {{\n{tables}\n }}\n}}\n')
+    lines.write_atomically(path, f'{{\n "depth": {depth},\n "surfaces": {{\n{tables}\n }}\n}}\n')
 
 
 def _row(query: str, ranks: Any, leaks: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from ragbench.base.errors import BAD_INPUT, FAILED, BoundaryError, ConfigError, 
 from ragbench.base.options import Confidence, Natural, Share, Validated, as_options
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
-from ragbench.evaluation import measures
-from ragbench.evaluation.moves import Answers, Moved, moves
+from ragbench.evaluation import measures, moves
 from ragbench.evidence.statistics import TIE, significant
 from ragbench.export import gate_page
 from ragbench.extras.remote.golden import Baseline, Case, is_same, read_baseline, read_cases, write_baseline
@@ -128,8 +127,8 @@ class Surface:
     """
 
     changes: list[MeasureChange] = field(default_factory=list)
-    lost: list[Moved] = field(default_factory=list)
-    won: list[Moved] = field(default_factory=list)
+    lost: list[moves.Moved] = field(default_factory=list)
+    won: list[moves.Moved] = field(default_factory=list)
     leaking: list[Leaking] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     leaks: Leaks | None = None
@@ -221,8 +220,8 @@ def _add_leaks(outcome: Surface, leaks: Leaks | None, baseline: Baseline) -> Non
 
 
 def judge(
-    before: Mapping[str, Answers],
-    now: Mapping[str, Answers],
+    before: Mapping[str, moves.Answers],
+    now: Mapping[str, moves.Answers],
     names: Sequence[str],
     *,
     depth: int,
@@ -257,7 +256,7 @@ def judge(
         if limits.max_drop is not None and drop > 0 and drop >= limits.max_drop - 1e-9:
             outcome.failures.append(f"{name} drops by {drop:.3f}; less than {limits.max_drop:g} is allowed")
     for surface, outcome in outcomes.items():
-        outcome.lost, outcome.won = moves(before[surface], now[surface], depth, hits[surface] if hits else None)
+        outcome.lost, outcome.won = moves.moves(before[surface], now[surface], depth, hits[surface] if hits else None)
         lost = sum(moved.counts for moved in outcome.lost)
         if lost > limits.allow_lost:
             outcome.failures.append(
@@ -266,7 +265,7 @@ def judge(
     return outcomes
 
 
-def _values(answers: Answers, queries: Sequence[str], names: Sequence[str], depth: int) -> list[list[float]]:
+def _values(answers: moves.Answers, queries: Sequence[str], names: Sequence[str], depth: int) -> list[list[float]]:
     """For each measure its value of each query, with judgments of 1 and fillers at the ranks of other pages."""
     run, qrels = {}, {}
     for query in queries:

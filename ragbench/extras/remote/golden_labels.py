@@ -9,8 +9,8 @@ from pathlib import Path
 from ragbench.base.errors import CorpusError
 from ragbench.benchmark.followed_labels import follow_names
 from ragbench.benchmark.git_history import History
-from ragbench.corpus.reader import read_vault
-from ragbench.evaluation.moves import Answers
+from ragbench.corpus import reader
+from ragbench.evaluation import moves
 from ragbench.extras.remote.golden import is_same
 
 
@@ -37,7 +37,7 @@ def new_names(pages: Collection[str], golden: Path) -> dict[str, NewName]:
     history = History.of(golden.resolve().parent)
     folder = history.top if history else golden.resolve().parent
     try:
-        documents = read_vault(folder).documents
+        documents = reader.read_vault(folder).documents
     except CorpusError:  # the pages are elsewhere
         return {}
     files = {document.docno: document.path for document in documents}
@@ -50,7 +50,7 @@ def new_names(pages: Collection[str], golden: Path) -> dict[str, NewName]:
     return found
 
 
-def lost_pages(before: Answers, now: Answers) -> Iterator[str]:
+def lost_pages(before: moves.Answers, now: moves.Answers) -> Iterator[str]:
     """The pages that had a rank and have none."""
     for query, ranks in before.items():
         yield from (page for page, rank in ranks.items() if rank and not now[query][page])

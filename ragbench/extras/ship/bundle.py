@@ -43,10 +43,8 @@ from ragbench.export.file_format import Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST
 from ragbench.index.index import Index
-from ragbench.models import CrossEncoder, Encoder, bundled, resolve
+from ragbench.models import CrossEncoder, Encoder, bundled, functions, resolve
 from ragbench.models.bundled import Kind
-from ragbench.models.functions import is_endpoint
-from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment
 from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.ranking import trees
@@ -367,9 +365,9 @@ def needs(pipeline: Pipeline) -> frozenset[str]:
     return pipeline.needs | {"chunks", "facets"}
 
 
-def cross_encoders(pipeline: Pipeline) -> list[CrossEncoderSpec]:
+def cross_encoders(pipeline: Pipeline) -> list[resolve.CrossEncoderSpec]:
     """The cross-encoders that a pipeline loads."""
-    return [spec for spec in pipeline.models if isinstance(spec, CrossEncoderSpec)]
+    return [spec for spec in pipeline.models if isinstance(spec, resolve.CrossEncoderSpec)]
 
 
 def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[QueryState]:
@@ -442,8 +440,8 @@ def _cautions(pipeline: Pipeline) -> list[str]:
                 f"{name} counts ages from the clock, so rankings change with time: set {name}.now to check them"
             )
         for spec in stage.models:
-            local = isinstance(spec, CrossEncoderSpec) and not is_endpoint(spec.name)
-            server = spec.name if isinstance(spec, CrossEncoderSpec) else spec.endpoint
+            local = isinstance(spec, resolve.CrossEncoderSpec) and not functions.is_endpoint(spec.name)
+            server = spec.name if isinstance(spec, resolve.CrossEncoderSpec) else spec.endpoint
             if not local:
                 cautions.append(f"{name} asks the server {server}, which is not part of the bundle")
     return cautions
@@ -495,7 +493,7 @@ def licence_of(name: str, kind: Kind) -> str | None:
     if model is not None:
         return model.licence
     function = registry.find("encoder" if kind == "encoder" else "reranker", name)
-    if is_endpoint(name) or function is not None:
+    if functions.is_endpoint(name) or function is not None:
         return None
     return _card(resolve.folder_of(name, kind).root / "README.md")
 

@@ -13,10 +13,10 @@ import numpy as np
 from ragbench.base import files, progress
 from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
+from ragbench.benchmark import load
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config.settings import Settings
-from ragbench.evaluation.intervals import Samples, p95_at_least, summary
+from ragbench.evaluation import intervals
 from ragbench.evaluation.latency import measure
 from ragbench.evaluation.machine import Watch
 from ragbench.export.gate import Check
@@ -27,7 +27,7 @@ from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, load_
 from ragbench.extras.ship.refresh import differences, digests_of
 from ragbench.index.artefacts import damage_of
 from ragbench.index.chunks import ChunkTable
-from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from ragbench.models import resolve
 from ragbench.results import environment
 from ragbench.search.engine.pipeline import Arm
 
@@ -135,9 +135,9 @@ def _model(entry: Mapping[str, Any]) -> Check:
     part = f"model {entry['name']}"
     try:
         model: Any = (
-            load_encoder(EncoderSpec(**entry["spec"]))
+            resolve.load_encoder(resolve.EncoderSpec(**entry["spec"]))
             if entry["kind"] == "encoder"
-            else load_cross_encoder(CrossEncoderSpec(**entry["spec"]))
+            else resolve.load_cross_encoder(resolve.CrossEncoderSpec(**entry["spec"]))
         )
         weights, digest = dict(model.weights), model.digest
         local = getattr(model, "numerics", "")
@@ -188,7 +188,7 @@ def _documents_of(settings: Settings, corpus: Path | None) -> Benchmark:
     data = dict(settings.data)
     if corpus is not None:
         data["folder" if data.get("loader") == "beir" else "corpus"] = str(corpus)
-    return load_benchmark(data, topics=False)
+    return load.load(data, topics=False)
 
 
 def _index(loaded: LoadedBundle, _: Options) -> Check:
@@ -272,9 +272,9 @@ def _latency(loaded: LoadedBundle, options: Options) -> Check:
         with Watch() as watch:
             timing = measure([arm], [query.query for query in loaded.golden()], spec, again=False)[loaded.name]
         samples = timing.samples()
-        measured = summary(samples)
+        measured = intervals.summary(samples)
         # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.
-        low = p95_at_least(Samples(samples.qids, samples.ms - timing.waited_ms))
+        low = intervals.p95_at_least(intervals.Samples(samples.qids, samples.ms - timing.waited_ms))
         bound = f"at least {low:.1f}"
         text = f"p95 {measured['p95']:.1f} ms ({bound}), {recorded['p95']:.1f} ms at export; limit {limit:.1f} ms"
         if low <= limit:

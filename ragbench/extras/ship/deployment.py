@@ -13,7 +13,7 @@ from ragbench.extras.ship import bundle, checks, generation
 from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, load_folder
 from ragbench.extras.ship.refresh import Refreshed, Refresher
-from ragbench.models.resolve import Models
+from ragbench.models import resolve
 
 _TRIES = 5
 """Of opening a bundle that is refreshed at that moment."""
@@ -39,7 +39,7 @@ class Follower(Protocol):
 class Deployment(Protocol):
     """A measured search where it is kept."""
 
-    def open(self, *, models: Models | None = None) -> LoadedBundle:
+    def open(self, *, models: resolve.Models | None = None) -> LoadedBundle:
         """Open it, as `load` says."""
         ...
 
@@ -58,7 +58,7 @@ class BundleFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.expanduser()
 
-    def open(self, *, models: Models | None = None) -> LoadedBundle:
+    def open(self, *, models: resolve.Models | None = None) -> LoadedBundle:
         """Open it; again if it was refreshed meanwhile."""
         for _ in range(_TRIES - 1):
             state_before = generation.state(self.folder)
@@ -69,7 +69,7 @@ class BundleFolder:
                     raise  # else a refresh has replaced what was being opened
         return self._open(models)
 
-    def _open(self, models: Models | None) -> LoadedBundle:
+    def _open(self, models: resolve.Models | None) -> LoadedBundle:
         stored = StoredBundle.read(self.folder)
         bundle.check_files(self.folder, stored.record)
         return load_folder(stored, models)
@@ -94,7 +94,7 @@ def deployment(location: str | Path) -> Deployment:
     return BundleFolder(Path(location))
 
 
-def load(folder: str | Path, *, models: Models | None = None) -> LoadedBundle:
+def load(folder: str | Path, *, models: resolve.Models | None = None) -> LoadedBundle:
     """Open a bundle with its index and models, or an engine that `ragbench export` loaded.
 
     Args:

@@ -31,9 +31,9 @@ from ragbench.extras.ship.documents import ListedDocument, StoredDocument
 from ragbench.extras.ship.generation import Generation
 from ragbench.index.artefacts import Artefact, ArtefactStore, Build
 from ragbench.index.index import Index
-from ragbench.models.resolve import Models
+from ragbench.models import resolve
+from ragbench.search.engine import context
 from ragbench.search.engine.answer import Answer, SearchOptions, answer
-from ragbench.search.engine.context import DEPTH, Context, check_budget
 from ragbench.search.engine.pipeline import Pipeline, clean
 from ragbench.search.stages.filters import FilterDocuments, filters_of
 
@@ -106,9 +106,11 @@ class LoadedBundle:
     def search(self, text: str, top_n: int = 10, *, max_tokens: None = None, **more: Any) -> list[Hit]: ...
 
     @overload
-    def search(self, text: str, top_n: int = 10, *, max_tokens: int, **more: Any) -> Context: ...
+    def search(self, text: str, top_n: int = 10, *, max_tokens: int, **more: Any) -> context.Context: ...
 
-    def search(self, text: str, top_n: int = 10, *, max_tokens: int | None = None, **more: Any) -> list[Hit] | Context:
+    def search(
+        self, text: str, top_n: int = 10, *, max_tokens: int | None = None, **more: Any
+    ) -> list[Hit] | context.Context:
         """Return the hits of `answer`, which takes `more`; with `max_tokens`, passages that fit into that many tokens.
 
         Passages are chosen from the first 30 hits or `top_n`, whichever is more. For example,
@@ -116,8 +118,8 @@ class LoadedBundle:
         """
         if max_tokens is None:
             return list(self.answer(text, top_n, **more).hits)
-        check_budget(max_tokens)
-        return self.answer(text, max(top_n, DEPTH), **more).context(max_tokens)
+        context.check_budget(max_tokens)
+        return self.answer(text, max(top_n, context.DEPTH), **more).context(max_tokens)
 
     def answer(
         self,
@@ -207,7 +209,7 @@ class StoredBundle:
         return settings_of(self.folder, self.record)
 
 
-def load_folder(stored: StoredBundle, models: Models | None) -> LoadedBundle:
+def load_folder(stored: StoredBundle, models: resolve.Models | None) -> LoadedBundle:
     """Open a bundle, its index and its models, as `ragbench.extras.ship.deployment.load` says."""
     folder, record, settings = stored.folder, stored.record, stored.settings
     serves = generation.current(folder, record)
@@ -216,7 +218,7 @@ def load_folder(stored: StoredBundle, models: Models | None) -> LoadedBundle:
         serves.collection,
         _no_documents,
         BundleStore(folder / bundle.INDEX),
-        models or Models(cache=None),
+        models or resolve.Models(cache=None),
         times=lambda: serves.modified,
     )
     with bundle.reading(folder):

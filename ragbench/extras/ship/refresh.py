@@ -26,9 +26,8 @@ from ragbench.base.errors import BundleError, CorpusError, IndexError_
 from ragbench.base.fingerprint import short_digest, text_digest
 from ragbench.base.types import Document
 from ragbench.config.settings import Settings
-from ragbench.corpus import markdown
+from ragbench.corpus import markdown, reader
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
-from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.documents import stored_document
@@ -39,7 +38,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.models.resolve import Models
+from ragbench.models import resolve
 from ragbench.search.engine.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)
@@ -103,7 +102,7 @@ class Refresher:
     ) -> None:
         self.folder = folder.expanduser()
         self._make_pipeline = pipeline
-        self._read: dict[tuple[str, str], ReadFile] = {}
+        self._read: dict[tuple[str, str], reader.ReadFile] = {}
         self._open()
         named = corpus or self._data.get("corpus")
         if not named:
@@ -171,18 +170,18 @@ class Refresher:
             )
         self._identity, self._record, self._settings, self._data = identity, record, settings, data
         self._pipeline = self._make_pipeline(settings)
-        self._models = Models(cache=self.folder / CACHE)
+        self._models = resolve.Models(cache=self.folder / CACHE)
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
         """The documents to serve, links resolved, and a sentence for each file that keeps its earlier version."""
         options = {name: self._data[name] for name in ("include", "dialect") if self._data.get(name)}
-        vault = read_vault(self.corpus, memory=self._read, **options)
+        vault = reader.read_vault(self.corpus, memory=self._read, **options)
         documents = {document.docno: document for document in vault.documents}
         current = {(document.path, document.digest) for document in vault.documents}
         self._read = {key: read for key, read in self._read.items() if key in current}
         kept_files = []
         for warning in vault.warnings:
-            docno = docno_of(warning.path)
+            docno = reader.docno_of(warning.path)
             document = documents.get(docno)
             if warning.name not in UNUSABLE or docno not in digests or (document and document.digest == digests[docno]):
                 continue

@@ -19,13 +19,12 @@ from itertools import combinations
 from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError, RagbenchError, ResultsError
+from ragbench.benchmark import lines
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
-from ragbench.benchmark.lines import write_atomically
 from ragbench.extras.collect import pool
 from ragbench.extras.collect.agreement import Agreement, agreement
 from ragbench.extras.collect.judge import Item, JudgingSession, grades_of
 from ragbench.results import measured_data, measurements, store
-from ragbench.results.measurements import Measurements
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
 
@@ -114,7 +113,7 @@ class Judging:
             for pairs in topics:
                 chance.shuffle(pairs)
             ordered = ([row[column] for column in pool.COLUMNS] for pairs in topics for row in pairs)
-            write_atomically(path, pool.to_csv(pool.COLUMNS, ordered))
+            lines.write_atomically(path, pool.to_csv(pool.COLUMNS, ordered))
 
     def item(self, name: str, judge: str) -> Item | None:
         """The pair to grade next."""
@@ -167,7 +166,7 @@ class Judging:
                     self._benchmarks[name] = None
             return self._benchmarks[name]
 
-    def _results(self, name: str) -> Measurements:
+    def _results(self, name: str) -> measurements.Measurements:
         """The tables of a finished run. Raises ResultsError."""
         if name not in self.runs():
             raise ResultsError(f"no finished run '{name[:100]}' below {self.root / 'runs'}: choose one that is listed")

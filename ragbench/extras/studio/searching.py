@@ -20,9 +20,9 @@ from ragbench.config.composition import compose
 from ragbench.config.overrides import section_of, why_not_plain
 from ragbench.config.settings import ArmBuilder
 from ragbench.index import jvm
+from ragbench.search.engine import snippet
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Arm
-from ragbench.search.engine.snippet import highlights, snippet
 
 MOST = 2000
 """The most characters of a query."""
@@ -77,8 +77,8 @@ class Searching:
                 search_answer = answer(query, arm.pipeline, arm.index, top, explain=True)
         finally:
             jvm.detach()  # threads of the pool end when they are idle
-        pattern = highlights(query)
-        snippets = (mark_matches(snippet(hit.text, pattern), pattern) for hit in search_answer.hits)
+        pattern = snippet.highlights(query)
+        snippets = (mark_matches(snippet.snippet(hit.text, pattern), pattern) for hit in search_answer.hits)
         return Side(overrides, search_answer, tuple(snippets))
 
     def _arm_of(self, overrides: str) -> Arm:

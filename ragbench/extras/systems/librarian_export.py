@@ -15,7 +15,7 @@ from typing import Any
 from ragbench.base.fingerprint import plain
 from ragbench.boundary.json import read_json_file
 from ragbench.config.settings import Settings
-from ragbench.export.file_format import FileFormat
+from ragbench.export import file_format
 from ragbench.export.translation import Reading
 from ragbench.extras.systems.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
 from ragbench.extras.systems.stages.librarian import AddNeighbours, AverageScores, RerankByKeywords
@@ -145,4 +145,4 @@ def _differences(read: Reading, mode: str, lexical: bool, weights: Mapping[str, 
     return sentences
 
 
-FORMAT = FileFormat(".json", render, lambda settings: replayed(settings))
+FORMAT = file_format.FileFormat(".json", render, lambda settings: replayed(settings))

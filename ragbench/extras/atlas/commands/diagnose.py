@@ -14,7 +14,7 @@ from ragbench.evaluation import contexts, diagnosis
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.results.measurements import Measurements
+    from ragbench.results import measurements
 
 _DECISIONS = 5  # of an arm
 DESCRIPTION = """Show at which stage relevant sections were lost, for all queries of a finished run or for one query.
@@ -81,7 +81,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _qid(loaded: Measurements, query: str) -> str:
+def _qid(loaded: measurements.Measurements, query: str) -> str:
     """The id of the query with this id, or this text. Raises ResultsError if the run has none, or several."""
     topics = loaded.topics
     same = topics["text"].str.strip().str.casefold() == query.strip().casefold()
@@ -93,13 +93,13 @@ def _qid(loaded: Measurements, query: str) -> str:
     return str(found[0])
 
 
-def _decisions(loaded: Measurements, arms: Sequence[str]) -> Iterator[str]:
+def _decisions(loaded: measurements.Measurements, arms: Sequence[str]) -> Iterator[str]:
     """What stages decided by query, and for how many of an arm's queries, the most frequent first."""
     from ragbench.boundary.yaml import read_yaml_file
-    from ragbench.results.measurements import METADATA
+    from ragbench.results import measurements
 
     for arm in arms:
-        notes = read_yaml_file(loaded.arm_path(arm) / METADATA).get("notes") or {}
+        notes = read_yaml_file(loaded.arm_path(arm) / measurements.METADATA).get("notes") or {}
         for note, queries in sorted(notes.items(), key=lambda pair: -pair[1])[:_DECISIONS]:
             yield f"{arm}: {counted(queries, 'query')}: {note}"
 

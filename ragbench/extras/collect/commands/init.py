@@ -150,7 +150,7 @@ def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool)
 def _expected(arguments: argparse.Namespace) -> tuple[str, str]:
     """How long a run of the written project embeds, in words, and why it cannot begin; each may be empty."""
     from ragbench.config import composition
-    from ragbench.experiment.estimate import estimate, missing_passages
+    from ragbench.experiment import estimate
     from ragbench.experiment.run import surveyed
     from ragbench.workbench import Experiment
 
@@ -161,7 +161,7 @@ def _expected(arguments: argparse.Namespace) -> tuple[str, str]:
                 return "", ""
             experiment = Experiment(tuple(settings))
             plan = surveyed(experiment.settings_to_measure, experiment.benchmark, experiment.command)
-            expected = estimate(missing_passages(plan))
+            expected = estimate.estimate(estimate.missing_passages(plan))
             return expected.sentence if expected.chunks else "", ""
     except BenchmarkError as error:
         return "", str(error)
@@ -204,10 +204,10 @@ def _today(url: str, data: Mapping[str, Any], lines: list[str]) -> dict[str, tup
 
 def _load(data: Mapping[str, Any], topics: bool) -> Benchmark:
     """Read the data that the project names."""
-    from ragbench.benchmark.load import load
+    from ragbench.benchmark import load
 
     options = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
-    return load({"loader": data["data"], **options}, topics)
+    return load.load({"loader": data["data"], **options}, topics)
 
 
 def _opened(folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool) -> FolderSurvey:

@@ -119,16 +119,15 @@ def _place(source: Mapping[str, Any] | None) -> list[str]:
 
 def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Sequence[Document]) -> None:
     """Write the judgments that the pooled run had in a file into the folder, so that none is lost."""
-    from ragbench.benchmark import vault
-    from ragbench.benchmark.judgments import check_grades
+    from ragbench.benchmark import judgments, vault
     from ragbench.benchmark.names import Names
 
     if data["loader"] != "vault" or not data.get("qrels") or not Path(data["qrels"]).exists():
         return
-    *judgments, _ = vault.judgments_by_id(
-        Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", []
+    *judged_by_level, _ = vault.judgments_by_id(
+        Path(data["qrels"]), Names(documents), judgments.check_grades(data.get("grades")), qids, "warn", []
     )
-    for name, judged in zip((native.DOCUMENTS, native.SECTIONS), judgments, strict=True):
+    for name, judged in zip((native.DOCUMENTS, native.SECTIONS), judged_by_level, strict=True):
         if judged:
             native.write_qrels(folder / name, judged)
 
@@ -136,7 +135,7 @@ def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Seq
 def _folder(data: Mapping[str, Any]) -> Path:
     """The folder of the judgments. Raises ConfigError for judgments that may not be written."""
     from ragbench.base import locations
-    from ragbench.benchmark.load import VERSION, builtin_judgments
+    from ragbench.benchmark import load
 
     if data["loader"] not in ("builtin", "native", "vault"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
@@ -147,7 +146,7 @@ def _folder(data: Mapping[str, Any]) -> Path:
             f"{data['qrels']} is a file, and judgments are merged into a folder: add data.qrels=my-qrels, which begins "
             "with the judgments of the file"
         )
-    folder = Path(data["qrels"] or builtin_judgments(data.get("version", VERSION)))
+    folder = Path(data["qrels"] or load.builtin_judgments(data.get("version", load.VERSION)))
     if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()):
         raise ConfigError(
             "the benchmark that comes with ragbench is not changed: for your own notes add data=vault "

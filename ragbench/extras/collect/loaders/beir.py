@@ -11,10 +11,9 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import canonical
 from ragbench.base.options import option, shown
 from ragbench.base.types import Document
+from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, collect, make_document
-from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
-from ragbench.benchmark.lines import identifier, read_objects
 from ragbench.benchmark.query_filter import read_filter
 
 QrelsOption = str | Sequence[str] | Mapping[str, str] | None
@@ -28,11 +27,11 @@ def load_beir(
     # all files of qrels/, each a split; or one file, a list of files, or {train: FILE, test: FILE}
     qrels: QrelsOption = None,
     # mapping to new grades, if 1 is the best: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
-    grades: Grades | None = None,
+    grades: judgments.Grades | None = None,
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
     # prepend the title to the text as a heading; false: only the title field of the index has it
     # judgments of unknown queries: fail stops with the line number, warn skips them
-    unknown_topics: UnknownTopics = "fail",
+    unknown_topics: judgments.UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:
     """Read a BEIR folder; files may be packed (`.jsonl.gz`, `.tsv.gz`).
@@ -45,11 +44,11 @@ def load_beir(
     """
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is not a folder: data.folder must hold corpus.jsonl, queries.jsonl and qrels/")
-    name, grades = name or files.resolved(folder).name, check_grades(grades)
+    name, grades = name or files.resolved(folder).name, judgments.check_grades(grades)
     # Topics and judgments come first: they are small, and most mistakes are there.
     listed = read_queries(_plain_or_packed(folder / "queries.jsonl")) if topics else []
     paths = qrels_files(folder / "qrels", qrels) if topics else {}
-    by_split = {split: read_judgments(path, grades) for split, path in paths.items()}
+    by_split = {split: judgments.read_judgments(path, grades) for split, path in paths.items()}
     known_qids = {topic.qid for topic in listed}
     foreign = [
         split for split, judged in by_split.items() if qrels is None and judged and not known_qids & judged.keys()
@@ -59,22 +58,22 @@ def load_beir(
     else:
         foreign = []
     if unknown_topics == "fail":
-        require_topics({paths[split]: judged for split, judged in by_split.items()}, known_qids)
+        judgments.require_topics({paths[split]: judged for split, judged in by_split.items()}, known_qids)
     corpus = _plain_or_packed(folder / "corpus.jsonl")
     documents, warnings = collect(read_documents(corpus, markdown), str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
     warnings += tuple(f"{paths[split]} is excluded: none of its topics is in queries.jsonl" for split in foreign)
-    return assemble(name, documents, listed, by_split, grades, str(folder / "qrels"), warnings)
+    return judgments.assemble(name, documents, listed, by_split, grades, str(folder / "qrels"), warnings)
 
 
 def read_queries(path: Path) -> list[Topic]:
     """The topics of a queries file: `_id`, `text`, optionally type, need, hypothesis, group, filter."""
     topics: dict[str, Topic] = {}
-    for number, row in read_objects(path):
+    for number, row in lines.read_objects(path):
         location = f"{path}:{number}"
         key = next((key for key in (*IDS, "qid", "query_id") if key in row), None)
-        qid = identifier(row[key]) if key and isinstance(row[key], (str, int)) else ""
+        qid = lines.identifier(row[key]) if key and isinstance(row[key], (str, int)) else ""
         if not qid:
             raise BenchmarkError(f"{location} has no query id: give every record a non-empty '_id'")
         text = row.get("text")
@@ -102,10 +101,10 @@ def read_documents(path: Path, markdown: bool = False, encoding: str = "utf-8") 
     The id may be called _id, id, docno, doc_id or docid; the text text, contents, content or body. Other fields of
     simple values become metadata. Raises BenchmarkError with the line.
     """
-    for number, row in read_objects(path, encoding):
+    for number, row in lines.read_objects(path, encoding):
         location = f"{path}:{number}"
         name = next((key for key in IDS if key in row), None)
-        docno = identifier(row[name]) if name and isinstance(row[name], (str, int)) else ""
+        docno = lines.identifier(row[name]) if name and isinstance(row[name], (str, int)) else ""
         if not docno:
             raise BenchmarkError(f"{location} has no document id: give every record a non-empty '_id'")
         key = next((key for key in TEXTS if key in row), None)

@@ -11,10 +11,9 @@ from typing import Any
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
 from ragbench.base.types import Document
+from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import collect, make_document
-from ragbench.benchmark.judgments import Grades, assemble, check_grades, mapped_grade, parse_grade
-from ragbench.benchmark.lines import identifier
 
 _HOST = re.compile(r"https?://([^/\s'\"]+)|host=\\?'([^'\\]+)")
 _REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}
@@ -29,7 +28,8 @@ _REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}
 def load_ir_datasets(
     id: str | Mapping[str, str],  # or by split: {train: beir/scifact/train, test: beir/scifact/test}
     name: str | None = None,  # the id when null
-    grades: Grades | None = None,  # a new grade for each grade: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
+    grades: judgments.Grades
+    | None = None,  # a new grade for each grade: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
     # prepend the title to the text as a heading; false: only the title field of the index has it
     max_documents: int = 1_000_000,  # a larger collection is refused: documents are kept in memory
@@ -44,7 +44,7 @@ def load_ir_datasets(
     ids = {_split(id): id} if isinstance(id, str) else {str(split): str(dataset) for split, dataset in id.items()}
     if not ids:
         raise BenchmarkError("data.id is empty: name a dataset of ir_datasets")
-    grades = check_grades(grades)
+    grades = judgments.check_grades(grades)
     datasets = {split: _dataset(dataset) for split, dataset in ids.items()}
     first, first_id = next(iter(datasets.values())), next(iter(ids.values()))
     located = _documents(first, first_id, markdown, max_documents)
@@ -60,7 +60,7 @@ def load_ir_datasets(
     reversal = _REVERSED.get(first_id.split("/")[0])
     if reversal and grades is None:
         warnings += (f"{first_id}: grade 1 is the best in this collection; set data.grades={reversal} to read it so",)
-    return assemble(name, documents, listed.values(), by_split, grades, first_id, warnings)
+    return judgments.assemble(name, documents, listed.values(), by_split, grades, first_id, warnings)
 
 
 def _dataset(id: str) -> Any:
@@ -86,7 +86,7 @@ def _documents(dataset: Any, id: str, markdown: bool, max_documents: int) -> Ite
             if number >= max_documents:
                 raise BenchmarkError(too_many)
             location = f"{id} document {number + 1}"
-            docno = identifier(record.doc_id)
+            docno = lines.identifier(record.doc_id)
             if not docno:
                 raise BenchmarkError(f"{location} has no id")
             title, text, metadata = _parts(record)
@@ -109,20 +109,22 @@ def _topics(dataset: Any, id: str) -> Iterator[Topic]:
     with _errors_in_one_sentence(id, "read"):
         for record in dataset.queries_iter():
             text = " ".join(str(record.default_text()).split())
-            qid = identifier(record.query_id)
+            qid = lines.identifier(record.query_id)
             if not text:
                 raise BenchmarkError(f"{id}: query {qid} is empty")
             need = getattr(record, "description", None)
             yield Topic(qid, text, need=need.strip() if isinstance(need, str) else "")
 
 
-def _judgments(dataset: Any, id: str, grades: Grades | None) -> dict[str, dict[str, int]]:
+def _judgments(dataset: Any, id: str, grades: judgments.Grades | None) -> dict[str, dict[str, int]]:
     _require(dataset, id, "qrels")
     qrels: dict[str, dict[str, int]] = {}
     with _errors_in_one_sentence(id, "read"):
         for record in dataset.qrels_iter():
-            qid, target = identifier(record.query_id), identifier(record.doc_id)
-            grade = mapped_grade(parse_grade(str(record.relevance), f"{id} query {qid}"), grades, id)
+            qid, target = lines.identifier(record.query_id), lines.identifier(record.doc_id)
+            grade = judgments.mapped_grade(
+                judgments.parse_grade(str(record.relevance), f"{id} query {qid}"), grades, id
+            )
             if grade is not None:
                 judged = qrels.setdefault(qid, {})
                 judged[target] = max(grade, judged.get(target, grade))

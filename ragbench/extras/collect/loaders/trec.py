@@ -11,10 +11,9 @@ from ragbench.base import files
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
 from ragbench.base.types import Document
+from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import collect, make_document
-from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
-from ragbench.benchmark.lines import MAX_LINE_BYTES, identifier, raw_lines, read_lines
 from ragbench.extras.collect.loaders.beir import QrelsOption, qrels_files, read_documents
 
 _TopicField = Literal["title", "desc", "narr"]
@@ -39,11 +38,12 @@ def load_trec(
     name: str | None = None,  # the name of corpus when null
     field: _TopicField = "title",  # the part of a <top> topic that becomes the query: title, desc or narr
     encoding: str = "utf-8",  # encoding of documents and queries; old collections are latin-1
-    grades: Grades | None = None,  # a new grade for each grade: '{1: 3, 2: 2, 3: 1, -1: null}' (null: unjudged)
+    grades: judgments.Grades
+    | None = None,  # a new grade for each grade: '{1: 3, 2: 2, 3: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
     # prepend the title to the text as a heading; false: only the title field of the index has it
     # judgments of unknown queries: fail stops with the line number, warn skips them
-    unknown_topics: UnknownTopics = "fail",
+    unknown_topics: judgments.UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:
     """Read documents, topics and judgments.
@@ -54,21 +54,23 @@ def load_trec(
     mapping names splits. Everything may be packed (`.gz`). `encoding` holds for documents and topics. With
     `unknown_topics="warn"` judgments of unknown topics are excluded. Raises BenchmarkError with file and line.
     """
-    name, grades = name or files.resolved(corpus).stem, check_grades(grades)
+    name, grades = name or files.resolved(corpus).stem, judgments.check_grades(grades)
     located = _documents(corpus, markdown, encoding)
     documents, warnings = collect(located, str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
     listed = read_trec_topics(queries, field, encoding)
     paths = {"test": Path(qrels).expanduser()} if isinstance(qrels, str) else qrels_files(queries.parent, qrels)
-    by_split = {split: read_judgments(path, grades) for split, path in paths.items()}
+    by_split = {split: judgments.read_judgments(path, grades) for split, path in paths.items()}
     judged_qids = {qid for judged in by_split.values() for qid in judged}
     # Early topics are numbered 051 where the judgments say 51.
     listed = [_number_as_judged(topic, judged_qids) for topic in listed]
     if unknown_topics == "fail":
-        require_topics({paths[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
+        judgments.require_topics(
+            {paths[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed}
+        )
     source = " and ".join(str(path) for path in paths.values())
-    return assemble(name, documents, listed, by_split, grades, source, warnings)
+    return judgments.assemble(name, documents, listed, by_split, grades, source, warnings)
 
 
 def _documents(corpus: Path, markdown: bool, encoding: str) -> Iterator[tuple[str, Document]]:
@@ -106,7 +108,7 @@ def read_trectext(path: Path, markdown: bool = False, encoding: str = "utf-8") -
     """
     block: list[str] = []
     opened, size = 0, 0
-    for number, raw in raw_lines(path, encoding):
+    for number, raw in lines.raw_lines(path, encoding):
         line = raw.rstrip("\r\n")
         start = line.strip()[:5].lower()
         if not opened and not start:
@@ -120,8 +122,10 @@ def read_trectext(path: Path, markdown: bool = False, encoding: str = "utf-8") -
         else:
             block.append(line)
         size += len(line)
-        if size > MAX_LINE_BYTES:
-            raise BenchmarkError(f"{path}:{opened} has a <DOC> longer than {MAX_LINE_BYTES / 1e6:g} MB: add </DOC>")
+        if size > lines.MAX_LINE_BYTES:
+            raise BenchmarkError(
+                f"{path}:{opened} has a <DOC> longer than {lines.MAX_LINE_BYTES / 1e6:g} MB: add </DOC>"
+            )
         if line.rstrip()[-6:].lower() == "</doc>":
             block[-1] = block[-1].rstrip()[:-6]
             yield f"{path}:{opened}", _trectext_document(f"{path}:{opened}", "\n".join(block), markdown)
@@ -146,7 +150,7 @@ def _trectext_document(location: str, block: str, markdown: bool) -> Document:
             while stack.pop() != name:
                 pass
     parts[_role(stack)].append(block[end:])
-    docno = identifier("".join(parts["docno"]))
+    docno = lines.identifier("".join(parts["docno"]))
     if not docno:
         raise BenchmarkError(f"{location} has a <DOC> without <DOCNO>: give every document one")
     return make_document(docno, " ".join(parts["title"]), "".join(parts["text"]).strip("\n"), {}, markdown)
@@ -162,7 +166,7 @@ def _role(stack: list[str]) -> str:
 def _tagged_topics(path: Path, field: _TopicField, encoding: str) -> Iterator[tuple[str, Topic]]:
     parts: dict[str, str] | None = None
     current, opened = "", 0
-    for number, line in read_lines(path, encoding):
+    for number, line in lines.read_lines(path, encoding):
         lowered = line.strip().lower()
         if lowered.startswith("<top>"):
             if parts is not None:
@@ -185,11 +189,11 @@ def _tagged_topics(path: Path, field: _TopicField, encoding: str) -> Iterator[tu
 
 def _tagged_topic(parts: dict[str, str], field: _TopicField) -> Topic:
     fields = {name: " ".join(_LABEL.sub("", text).split()) for name, text in parts.items()}
-    return Topic(identifier(fields.get("num", "")), fields.get(field, ""), need=fields.get("desc", ""))
+    return Topic(lines.identifier(fields.get("num", "")), fields.get(field, ""), need=fields.get("desc", ""))
 
 
 def _listed_topics(path: Path, encoding: str) -> Iterator[tuple[str, Topic]]:
-    for number, line in read_lines(path, encoding):
+    for number, line in lines.read_lines(path, encoding):
         qid, tab, text = line.partition("\t")
         if not tab:
             raise BenchmarkError(
@@ -197,7 +201,7 @@ def _listed_topics(path: Path, encoding: str) -> Iterator[tuple[str, Topic]]:
             )
         if number == 1 and qid.strip().lower() in ("qid", "query_id", "query-id", "id"):
             continue
-        yield f"{path}:{number}", Topic(identifier(qid), " ".join(text.split()))
+        yield f"{path}:{number}", Topic(lines.identifier(qid), " ".join(text.split()))
 
 
 def _number_as_judged(topic: Topic, judged: set[str]) -> Topic:
@@ -206,7 +210,7 @@ def _number_as_judged(topic: Topic, judged: set[str]) -> Topic:
 
 
 def _starts_with(path: Path, character: str, encoding: str) -> bool:
-    first = next((line for _, line in read_lines(path, encoding)), "")
+    first = next((line for _, line in lines.read_lines(path, encoding)), "")
     return first.lstrip().startswith(character)
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ragbench.base import files, minimums
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark import native
+from ragbench.benchmark import lines, native
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
-from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.runs import file_names, new_name
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class CollectedTopics:
         if keep_same and files.has_text(path, text):
             return
         require_new(path, replace=replace)
-        write_atomically(path, text)
+        lines.write_atomically(path, text)
 
 
 def require_new(path: Path, *, replace: bool) -> None:

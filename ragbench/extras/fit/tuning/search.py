@@ -44,7 +44,6 @@ from ragbench.extras.fit.tuning.objective import TrainingValues, mean, objective
 from ragbench.extras.fit.tuning.space import TuneSpec, Value, Values, overrides, space, spec_of
 from ragbench.extras.fit.tuning.study import Rules, StudySpec, Trial
 from ragbench.results import measurements, store
-from ragbench.results.measurements import Measurements
 from ragbench.results.store import readable
 
 PRESET, TUNED = "preset", "tuned"
@@ -291,7 +290,7 @@ class Confirmation:
     `judged` compares the winner with the preset.
     """
 
-    results: Measurements
+    results: measurements.Measurements
     settings: tuple[Settings, ...]
     judged: JudgedContrast
     evaluations: int

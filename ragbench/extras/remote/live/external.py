@@ -17,7 +17,7 @@ from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.options import Count, Name, Natural, Share, option
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.benchmark.lines import identifier
+from ragbench.benchmark import lines
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
 from ragbench.index.chunks import ChunkTable
@@ -241,7 +241,7 @@ def _place_hits(state: QueryState, hits: Sequence[LiveHit], places: HitMatcher) 
     for rank, hit in enumerate(hits, start=1):
         chunk = places.chunk(hit)
         if chunk is None:
-            unmatched.append((len(chunks), identifier(hit.document or hit.text)[:_NAME]))
+            unmatched.append((len(chunks), lines.identifier(hit.document or hit.text)[:_NAME]))
         else:
             chunks.setdefault(chunk, (rank, hit.score))
     scores = [score for _, score in chunks.values() if score is not None]

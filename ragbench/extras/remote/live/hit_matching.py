@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, LiveError, why_unreadable
 from ragbench.base.types import Document, Section
-from ragbench.benchmark.lines import identifier
+from ragbench.benchmark import lines
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.runs import read_run, trec_eval_order
@@ -50,7 +50,7 @@ class HitMatcher:
 
     def knows(self, name: str) -> bool:
         """Whether a name is, letter by letter, the id of a document."""
-        return identifier(name) in self._table.document_number
+        return lines.identifier(name) in self._table.document_number
 
     def chunk(self, hit: LiveHit) -> int | None:
         """The number of the chunk, None when no document of the collection fits the hit.

@@ -21,9 +21,9 @@ from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.serving import messages
 from ragbench.extras.ship.serving.search_log import SearchLog
 from ragbench.index import jvm
-from ragbench.models.resolve import Models
+from ragbench.models import resolve
+from ragbench.search.engine import context
 from ragbench.search.engine.answer import RETURN_ALL, SearchOptions, adapted_pipeline
-from ragbench.search.engine.context import DEPTH, context
 
 _LOG = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class SearchService:
         """Close the bundle; requests fail from now on."""
         self._opened.bundle.close()
 
-    def _open(self, models: Models | None = None) -> _Opened:
+    def _open(self, models: resolve.Models | None = None) -> _Opened:
         """Open the bundle and search it once, so that no request has to wait for late loading."""
         try:
             bundle = load(self.folder, models=models)
@@ -195,12 +195,12 @@ class SearchService:
         opened = self._opened
         started = time.perf_counter()
         budget = request.budget
-        depth = max(request.top_n, DEPTH) if budget else request.top_n
+        depth = max(request.top_n, context.DEPTH) if budget else request.top_n
         answer = opened.bundle.answer(
             request.query, depth, filters=filters, options=options, explain=request.explain, deadline=deadline
         )
         hits = list(answer.hits)
-        markdown = context(answer.query, hits, budget).text if budget else None
+        markdown = context.context(answer.query, hits, budget).text if budget else None
         took = time.perf_counter() - started
         return messages.SearchAnswer.model_construct(
             hits=hits if options.return_all else hits[: answer.filter_results + request.top_n],

@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, Field, model_validator
 from starlette.exceptions import HTTPException
 
-from ragbench.corpus.reader import docno_of
+from ragbench.corpus import reader
 from ragbench.extras.ship.documents import StoredDocument
 from ragbench.extras.ship.serving import messages
 from ragbench.extras.ship.serving.service import SearchService
-from ragbench.search.engine.context import MAX_BUDGET, count_tokens, pieces
+from ragbench.search.engine import context
 
 INSTRUCTIONS = (
     "Documentation of {documents} documents. 1. `search` with the user's words, an error code or a name. "
@@ -31,7 +31,7 @@ _OPTIONS = (
     f"filters {{{', '.join(messages.SearchFilters.model_fields)}}}; after, before (date range of notes); phrasings, "
     "salient_terms (lists); return_all; query_class; explain; format (markdown; json adds structured results; xml)"
 )
-Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET, description="size of the result")]
+Budget = Annotated[int, Field(ge=1, le=context.MAX_BUDGET, description="size of the result")]
 
 
 class SearchTool(messages.Message):
@@ -200,7 +200,7 @@ class AgentTools:
                 for section in document.sections
             ]
             return _listed(f"{document.path} ({document.title})", rows, request.max_tokens)
-        prefix = docno_of(f"{request.path.strip('/')}/x")[:-1] if request.path.strip("/") else ""
+        prefix = reader.docno_of(f"{request.path.strip('/')}/x")[:-1] if request.path.strip("/") else ""
         documents = await self._service.documents(prefix)
         if not documents:
             raise HTTPException(
@@ -240,7 +240,7 @@ class AgentTools:
 
     async def _document(self, path: str, session: str, missing_ok: bool = False) -> StoredDocument | None:
         """The document with this path or id; None if there is none and `missing_ok`."""
-        names = dict.fromkeys([path, docno_of(path.strip("/"))])
+        names = dict.fromkeys([path, reader.docno_of(path.strip("/"))])
         for name in filter(None, names):
             try:
                 return (
@@ -283,12 +283,12 @@ class _Lines:
         """The text of some lines below its citation, within a budget; where it goes on if it is cut."""
         text = "".join(self.lines[first - self.first : last - self.first + 1]).rstrip()
         header = f"{self.document.path}:{{}}-{{}} of {self.last} ({self.document.title})\n"
-        if count_tokens(header.format(first, last)) + count_tokens(text) <= max_tokens:
+        if context.count_tokens(header.format(first, last)) + context.count_tokens(text) <= max_tokens:
             return f"{header.format(first, last)}{text}"
-        budget = max_tokens - count_tokens(header.format(first, last)) - 16
+        budget = max_tokens - context.count_tokens(header.format(first, last)) - 16
         kept_until, spent, position = 0, 0, 0
-        for _, end in pieces(text):
-            spent, position = spent + count_tokens(text[position:end]), end
+        for _, end in context.pieces(text):
+            spent, position = spent + context.count_tokens(text[position:end]), end
             if spent > budget:
                 break
             kept_until = end
@@ -303,9 +303,9 @@ class _Lines:
 def _listed(head: str, rows: Iterable[str], max_tokens: int) -> Result:
     """A heading and as many rows as fit into the budget; how many do not."""
     rows, lines = list(rows), [head]
-    spent = count_tokens(head) + 12
+    spent = context.count_tokens(head) + 12
     for row in rows:
-        spent += count_tokens(row)
+        spent += context.count_tokens(row)
         if spent > max_tokens:
             lines.append(f"({len(rows) - len(lines) + 1} more: raise max_tokens or narrow the path)")
             break
