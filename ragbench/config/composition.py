@@ -41,14 +41,7 @@ from ragbench.config.available import Available
 from ragbench.config.benchmark import GIVEN
 from ragbench.config.hydra_api import CONFIG
 from ragbench.config.names import EXPERIMENT
-from ragbench.config.overrides import (
-    canonical,
-    check_option,
-    key_of,
-    section_of,
-    why_not_plain,
-    word,
-)
+from ragbench.config.overrides import canonical, check_option, key_of, section_of, why_not_plain, word
 from ragbench.config.project import Project
 from ragbench.config.sections import Basics
 from ragbench.config.settings import Settings
