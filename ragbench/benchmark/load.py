@@ -14,7 +14,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError, did_you_mean
 from ragbench.base.options import Count, Natural, Refused, Validated, build, check_field, option, shown
 from ragbench.benchmark.benchmark import Benchmark, resplit
 from ragbench.benchmark.followed_labels import without_doubtful
-from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
+from ragbench.benchmark.judgments import Grades, check_grades
 from ragbench.corpus.links import Dialect
 
 VERSION = 2
@@ -102,8 +102,6 @@ def load_builtin(
     corpus: Path | None = None,  # another folder of documents instead
     qrels: Path | None = None,  # another folder of topics and judgments instead
     name: str = "builtin",
-    # judgments of unknown queries: fail stops with the line number, warn skips them
-    unknown_topics: UnknownTopics = "fail",
     # 1: 86 documents, 180 topics; 2: 521, 541 (qrels/v2/DATASHEET.md); 2.1: 497, 821 (qrels/v21/DATASHEET.md)
     version: int | float = VERSION,
     dialect: Dialect = "auto",
@@ -129,7 +127,7 @@ def load_builtin(
     documents_folder = corpus or locations.builtin() / "corpus" / ("v21" if version == 2.1 else "v2")
     earlier = builtin_judgments(2) if version == 2.1 and qrels is None else None
     benchmark = read_benchmark(
-        documents_folder, qrels or judgments_folder, name, unknown_topics, dialect, topics, only, earlier
+        documents_folder, qrels or judgments_folder, name, "fail", dialect, topics, only, earlier
     )
     if corpus is not None or qrels is not None:
         return benchmark

@@ -78,7 +78,8 @@ def main(arguments: argparse.Namespace) -> int:
         policy = gathered.arms.policy
         change = f"Change in {policy.measure} from {base} [{policy.statistics.confidence:.0%} CI]"
         title = f"{change}: {gathered.benchmark}, split {gathered.split}"
-        tables.print_verdicts(frame, title)
+        console.print_table(tables.compact(frame), title)
+        tables.print_reasons(frame)
         tables.print_page_table(page_tables.best_configuration(best_arm.table(gathered.arms), policy.measure))
         if exploratory:
             print(exploratory)

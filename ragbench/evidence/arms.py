@@ -32,14 +32,15 @@ LATENCY = "latency.parquet"
 _Values = Mapping[str, float]
 """Values of a measure by qid."""
 _OF_LEVEL = ("effect", "ci_low", "ci_high", "p", "n", "wins", "ties", "losses", "mde", "mean", "baseline")
-_PREFIX = {DOCUMENT: "", PASSAGE: "passage_"}
+PREFIX = {DOCUMENT: "", PASSAGE: "passage_"}
+"""How the columns of a level begin in the table of verdicts."""
 _SECONDARY = ("effect", "ci_low", "ci_high", "p", "n", "mean", "baseline")
 _RECALL = "recall_"
 _FIELDS = {"effect": "difference", "p": "p_value", "mean": "mean_candidate", "baseline": "mean_baseline"}
 """The fields of a comparison that columns have another name for."""
 VERDICT_COLUMNS = Columns.of(
     *(Column(name, text=True) for name in ("kind", "factor", "other", "verdict", "judged_by", "quality", "cost")),
-    *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in (*_OF_LEVEL, "useful")),
+    *(f"{prefix}{name}" for prefix in PREFIX.values() for name in (*_OF_LEVEL, "useful")),
     *(f"{_RECALL}{name}" for name in _SECONDARY),
     *("standard_error", "latency_ms", "latency_low", "latency_high", "budget_ms", "needs_judgments"),
     *(Column(name, text=True) for name in ("untimed", "reason")),
@@ -435,8 +436,8 @@ def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
         if added.has_interval:
             row |= {"latency_low": added.low_ms, "latency_high": added.high_ms}
     for level, of_level in judged.levels.items():
-        row |= _numbers(of_level.comparison, _PREFIX[level], _OF_LEVEL)
-        row[f"{_PREFIX[level]}useful"] = np.nan if of_level.useful is None else of_level.useful
+        row |= _numbers(of_level.comparison, PREFIX[level], _OF_LEVEL)
+        row[f"{PREFIX[level]}useful"] = np.nan if of_level.useful is None else of_level.useful
     return row | ({} if judged.secondary is None else _numbers(judged.secondary, _RECALL, _SECONDARY))
 
 

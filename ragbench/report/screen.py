@@ -82,7 +82,7 @@ def _pair(results: Measurements) -> list[str]:
     base, arm = results.arms
     lines = [_title(results), f"{base} -> {arm}"]
     for level in _levels(results):
-        prefix = "" if level == DOCUMENT else "passage_"
+        prefix = arms.PREFIX[level]
         means = f"{row[f'{prefix}baseline']:.3f} -> {row[f'{prefix}mean']:.3f}"
         has_interval = _ends(row, level)[0] == _ends(row, level)[0]
         change = f"{with_interval(row[f'{prefix}effect'], *_ends(row, level))}, {results.interval} CI"
@@ -342,13 +342,13 @@ def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | 
 
 
 def _change(row: Mapping[str, Any], level: str) -> str:
-    effect = row["effect" if level == DOCUMENT else "passage_effect"]
+    effect = row[f"{arms.PREFIX[level]}effect"]
     return "" if effect != effect else _with_bracket(f"{effect:+.3f}", *_ends(row, level))
 
 
 def _ends(row: Mapping[str, Any], level: str) -> tuple[float, float]:
-    prefix = "" if level == DOCUMENT else "passage_"
-    return float(row[f"{prefix}ci_low"]), float(row[f"{prefix}ci_high"])
+    low, high = (float(row[f"{arms.PREFIX[level]}ci_{end}"]) for end in ("low", "high"))
+    return low, high
 
 
 def _with_bracket(text: str, low: float, high: float, form: str = "+.2f") -> str:

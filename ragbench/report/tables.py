@@ -78,12 +78,6 @@ def show_details(results: Measurements, frame: pd.DataFrame) -> None:
         print_page_table(table, results)
 
 
-def print_verdicts(frame: pd.DataFrame, title: str) -> None:
-    """Print a table of verdicts, and the reasons below it."""
-    print_table(compact(frame), title)
-    print_reasons(frame)
-
-
 def print_reasons(frame: pd.DataFrame) -> None:
     """Print the reason of each verdict."""
     for row in records(frame):
