@@ -25,6 +25,7 @@ import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.base.fingerprint import canonical, short_digest
+from ragbench.base.options import TARGET, flat
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.config import available, composition
 from ragbench.config.settings import Settings
@@ -41,7 +42,8 @@ WITH_STAGES = sorted(
     f"{group.name}={option.name}"
     for group in available.read().switches
     for option in group.options
-    if group.name != "live" and any(".stages." in target for target in option.targets)
+    if group.name != "live"
+    and any(".stages." in str(value) for key, value in flat(option.content).items() if key.endswith(TARGET))
 )
 # What a switch needs beside it to be used for real.
 COMPANY = {
