@@ -26,7 +26,6 @@ from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.export import file_format
-from ragbench.export.file_format import Bench, Replay
 from ragbench.export.gate import Check
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.extras.engines import content, opensearch, postgres
@@ -303,7 +302,7 @@ class LoadJob:
 @contextmanager
 def load_job(
     measured: MeasuredArm,
-    bench: Bench,
+    bench: file_format.Bench,
     format: str,
     evidence: Evidence,
     self_contained: bool,
@@ -339,7 +338,7 @@ def _nearest_fusion(settings: Settings) -> tuple[Settings, str]:
     return settings.with_values(changes), nearest.describe()
 
 
-def answers(engine: Engine, bench: Bench) -> tuple[Run, Run, str]:
+def answers(engine: Engine, bench: file_format.Bench) -> tuple[Run, Run, str]:
     """What an engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
     with over(engine, bench.builder.models) as searchable:
         index = searchable.index
@@ -349,7 +348,9 @@ def answers(engine: Engine, bench: Bench) -> tuple[Run, Run, str]:
         return ordered, alone, bundle.golden_lines(searchable.pipeline, index, states["cut"])
 
 
-def measure_loss(with_order: Run, alone: Run, bench: Bench) -> tuple[Replay, Replay | None]:
+def measure_loss(
+    with_order: Run, alone: Run, bench: file_format.Bench
+) -> tuple[file_format.Replay, file_format.Replay | None]:
     """What an engine scores with the learned order on top, and alone (None without such an order).
 
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
@@ -363,7 +364,7 @@ def measure_loss(with_order: Run, alone: Run, bench: Bench) -> tuple[Replay, Rep
     return bench.score(with_order, on_top), bench.score(alone, "in the backend") if ordered else None
 
 
-def ranker_sentence(priced: Replay, alone: Replay | None) -> list[str]:
+def ranker_sentence(priced: file_format.Replay, alone: file_format.Replay | None) -> list[str]:
     """What the learned order adds."""
     if alone is None:
         return []
@@ -411,12 +412,12 @@ def load_search(
     evidence: Evidence,
     max_loss: float | None,
     self_contained: bool,
-) -> tuple[str, list[str], Replay]:
+) -> tuple[str, list[str], file_format.Replay]:
     """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
     `max_loss`. Returns what it is called, sentences, and what it scores.
     """
     create = engine_factory(format, target)
-    bench = Bench.of(measured)
+    bench = file_format.Bench.of(measured)
     with load_job(measured, bench, format, evidence, self_contained) as job:
         dimension = 0 if job.vectors is None else int(job.vectors.shape[1])
         with create(job.plan, dimension, job.facts()) as engine:
@@ -438,8 +439,8 @@ def write_all(engine: Engine, job: LoadJob) -> None:
 
 
 def finalize_load(
-    engine: Engine, job: LoadJob, bench: Bench, max_loss: float | None, format: str
-) -> tuple[Replay, list[str]]:
+    engine: Engine, job: LoadJob, bench: file_format.Bench, max_loss: float | None, format: str
+) -> tuple[file_format.Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
     with_order, without, golden = answers(engine, bench)
     priced, alone = measure_loss(with_order, without, bench)
