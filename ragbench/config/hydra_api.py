@@ -1,16 +1,17 @@
 """All that asks Hydra: composing chosen options, listing groups, parsing a word.
 
-Hydra's loader of configurations is used without Hydra's singletons, so that a script may use Hydra as well.
+Hydra keeps its state in a singleton; it is set aside while Hydra starts, so that a script may use Hydra as well.
 """
 
 from __future__ import annotations
 
 import copy
 import re
+import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +30,7 @@ CONFIG = "config"
 _PYTHON = (ValueError, TypeError, AttributeError, AssertionError, RecursionError)
 """What Hydra and OmegaConf raise for other invalid files."""
 _VERSION = "1.3"
+_LOCK = threading.RLock()
 
 
 def read() -> Folders:
@@ -58,29 +60,25 @@ class Folders:
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
         """By group, the names of its options, without the groups of Hydra."""
-        declared = {option.group for option in options.options()}
-        listed = {
-            group: tuple(self.loader.get_group_options(group))
-            for group in self.loader.list_groups("")
-            if group in declared or any((folder / group).is_dir() for folder in self.paths)
-        }
-        return {group: names for group, names in listed.items() if names and group != store.CLASS}
+        names = {option.group: set(store.names(option.group)) for option in options.options()}
+        for path in (path for folder in self.paths for path in folder.glob("*/*.yaml") if path.is_file()):
+            names.setdefault(path.parent.name, set()).add(path.stem)
+        return {group: tuple(sorted(names[group])) for group in sorted(names) if names[group] and group != store.CLASS}
 
     @cached_property
     def loader(self) -> ConfigLoader:
-        """Hydra's loader of these folders and of the schemas."""
-        from hydra._internal.config_loader_impl import ConfigLoaderImpl
-        from hydra._internal.utils import create_config_search_path
-        from hydra.core.config_search_path import SearchPathQuery
+        """Hydra's loader of the first folder and of the schemas; Hydra has its own state back afterwards."""
+        from hydra import initialize_config_dir
+        from hydra.core.global_hydra import GlobalHydra
 
-        search_path = create_config_search_path(str(self.paths[0]))
-        for folder in self.paths[1:]:
-            search_path.append("project", str(folder), SearchPathQuery("main", None))
-        loader = ConfigLoaderImpl(search_path)
-        repository: Any = loader.repository
-        repository.load_config = _reads_once(repository.load_config)
-        repository.__deepcopy__ = lambda memo: repository  # Hydra copies it for each composition
-        return loader
+        with _LOCK:
+            state = GlobalHydra.instance()
+            before, state.hydra = state.hydra, None
+            try:
+                with initialize_config_dir(str(self.paths[0]), version_base=_VERSION):
+                    return state.config_loader()
+            finally:
+                state.hydra = before
 
     def parse(self, word: str) -> Any:
         """A word as Hydra parses it; `*` is all options of its group. Raises ConfigError for one without form."""
@@ -123,12 +121,6 @@ class Folders:
 _folders = lru_cache(maxsize=4)(Folders)
 
 
-def _reads_once(load: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A function that loads a configuration, made to read each once; every composition gets a copy to change."""
-    kept = cache(load)
-    return lambda config_path: copy.deepcopy(kept(config_path))
-
-
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """The values of two mappings, also of those inside; where both have one, that of the second."""
     from omegaconf import OmegaConf
@@ -148,11 +140,12 @@ def _composed(folders: Folders, chosen: tuple[str, ...]) -> tuple[DictConfig, Ma
     if not (folders.paths[0] / f"{CONFIG}.yaml").is_file():
         raise ConfigError(f"the configuration folder {folders.paths[0]} has no config.yaml: install ragbench again")
     version.setbase(_VERSION)
+    further = [f"file://{folder}" for folder in folders.paths[1:]]
     with warnings.catch_warnings():
         # A file of a project may have the name of an option that a class declares: its values take their place.
         warnings.filterwarnings("ignore", r"\s*'.*' is validated against ConfigStore schema", UserWarning)
         try:
-            words = [*chosen, "hydra.job.name=ragbench"]
+            words = [*chosen, "hydra.job.name=ragbench", f"hydra.searchpath=[{','.join(further)}]"]
             config = folders.loader.load_configuration(CONFIG, words, RunMode.RUN, from_shell=False)
         except (HydraException, OmegaConfBaseException, YAMLError, OSError, *_PYTHON) as error:
             raise ConfigError(_sentence(error, chosen, folders)) from None

@@ -36,6 +36,7 @@ def register() -> int:
     """
     declared = _declared()
     if new := set(declared) - _registered:
+        _share()
         for group in {option.group for option in new}:
             _store_group(group, [option for option in declared if option.group == group])
         _store(None, SECTIONS, _sections(), None)
@@ -43,11 +44,26 @@ def register() -> int:
     return hash(declared)
 
 
+def _share() -> None:
+    """Let the copy that Hydra makes of its store for each composition be the store, whose nodes it copies anyway."""
+    from hydra.core.config_store import ConfigStore
+
+    store: Any = ConfigStore.instance()
+    store.__deepcopy__ = lambda memo: store
+
+
 def _declared() -> tuple[Option, ...]:
     """Every option, after the modules that declare some were imported."""
     registry.import_all("options")
     registry.names("stage")  # imports the plug-ins
     return options.options()
+
+
+def names(group: str) -> list[str]:
+    """The options of classes in a group."""
+    from hydra.core.config_store import ConfigStore
+
+    return [file.removesuffix(".yaml") for file in ConfigStore.instance().list(group)]
 
 
 def node(group: str, name: str) -> Any:
