@@ -1,22 +1,19 @@
-"""Where an engine is: a file, or an address of a server, which may be kept in an environment variable or a file.
+"""Where an engine is: a file, or an address of a server, which may be kept in an environment variable.
 
 notes.sqlite                                 a file
 postgres://host:5432/database?schema=notes   an address; a password in it is refused, since commands and
                                              configurations are kept, shown and shared
 env:NOTES_DSN                                the environment variable that holds the address, with a password
-file:/run/secrets/notes                      the file that holds it
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-_KEPT = ("env:", "file:")
-
 
 def is_remote(text: str) -> bool:
     """Whether this names an engine by its address, and no file."""
-    return "://" in text or text.startswith(_KEPT)
+    return "://" in text or text.startswith("env:")
 
 
 def parse_location(text: str) -> Path | str:

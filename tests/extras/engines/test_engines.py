@@ -124,10 +124,9 @@ def test_export_to_a_server_needs_an_address(finished, format: str, address: str
 def test_export_refuses_dead_servers_before_any_work(
     finished, monkeypatch: pytest.MonkeyPatch, format: str, address: str
 ) -> None:
-    from ragbench.export.file_format import write
-    from ragbench.extras.engines import opened
+    from ragbench.export.file_format import Bench, write
 
-    monkeypatch.setattr(opened.Bench, "of", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr(Bench, "of", lambda *_: pytest.fail("it has begun"))
     with pytest.raises(BundleError, check=naming("does not answer")):
         write(finished.folder, arm="baseline", format=format, load=address, force=True)
 

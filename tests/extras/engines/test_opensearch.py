@@ -190,7 +190,7 @@ def test_failing_server_is_one_sentence(loaded, server) -> None:
         ("{server}/nothing_here", "has no search: load one with ragbench export --format {system}"),
         ("{server}/no/such", "must be such as {system}://localhost"),
         ("{system}://[host/notes", "must be such as {system}://localhost"),
-        ("{system}://me:secret@host/notes", "put it into an environment variable or a file"),
+        ("{system}://me:secret@host/notes", "put it into an environment variable"),
     ],
 )
 def test_unusable_addresses_are_one_sentence(server, address: str, reason: str) -> None:
