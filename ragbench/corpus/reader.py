@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 import yaml
 
 from ragbench.base import progress
-from ragbench.base.errors import ConfigError, CorpusError
+from ragbench.base.errors import CorpusError
 from ragbench.base.types import Document
 from ragbench.boundary.json import read_json
 from ragbench.boundary.yaml import read_frontmatter
@@ -62,6 +62,8 @@ _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # YAML escapes can make them; no
 # PyYAML lets the errors of int(), date() and dict lookups through: `d: 2026-02-30`, `b: !!bool x`, `n: !!int`.
 _YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
+_MAX_BYTES = 5_000_000  # of a file
+
 _MAX_CHARS = 65_536  # a longer text takes seconds in PyYAML
 
 _MAX_VALUES = 10_000
@@ -103,7 +105,6 @@ def read_vault(
     exclude: Sequence[str] = (),
     drafts: bool = False,
     only: Collection[str] | None = None,
-    max_bytes: int = 5_000_000,
     memory: MutableMapping[tuple[str, str], ReadFile] | None = None,
     dialect: Dialect = "auto",
 ) -> Vault:
@@ -112,13 +113,11 @@ def read_vault(
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
     themselves: a file must match both; `find_files` says what is excluded, with `exclude`. Pages that are not published
     or searched (`ragbench.corpus.metadata.unpublished`) are read with `drafts` only. Symbolic links
-    to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
+    to files inside the root are read, others not; linked folders are not entered. Files of over 5 MB are
     skipped. `memory` keeps read files by path and content, for a folder that is read again. A file with a warning named
     in `FAILURES` may be lost, all others are read. `dialect` is how wikilinks are read (`ragbench.corpus.links`).
-    Raises CorpusError when the folder is missing or no document can be read, ConfigError for a bad parameter.
+    Raises CorpusError when the folder is missing or no document can be read, ConfigError for an unreadable glob.
     """
-    if max_bytes < 1:
-        raise ConfigError(f"max_bytes must be at least 1, got {max_bytes}.")
     if not root.is_dir():
         problem = "is not a folder" if root.exists() else "does not exist"
         raise CorpusError(f"The corpus folder {root} {problem}; give the path of a folder with markdown files.")
@@ -138,7 +137,7 @@ def read_vault(
             message = f"its document id {docno} is that of {documents[docno].path}; rename one of them."
             warnings.append(FileWarning(path, "duplicate-docno", message))
             continue
-        document, links = _read_file(file, docno, path, max_bytes, {} if memory is None else memory)
+        document, links = _read_file(file, docno, path, {} if memory is None else memory)
         if document is not None and not drafts and (reason := unpublished(document.frontmatter, path, document.text)):
             left_out.append(FileWarning(path, "unpublished", reason))
             continue
@@ -218,19 +217,19 @@ def docno_of(path: str) -> str:
 
 
 def _read_file(
-    file: SourceFile, docno: str, path: str, max_bytes: int, memory: MutableMapping[tuple[str, str], ReadFile]
+    file: SourceFile, docno: str, path: str, memory: MutableMapping[tuple[str, str], ReadFile]
 ) -> tuple[Document | None, list[FileWarning]]:
     try:
         with open(file.location, "rb", opener=_open_without_waiting) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 return None, [FileWarning(path, "unreadable", "it is not a regular file; remove it of the folder.")]
-            raw = stream.read(max_bytes + 1)
+            raw = stream.read(_MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         return None, [FileWarning(path, "unreadable", f"{reason}; correct the file or its permissions.")]
-    if len(raw) > max_bytes:
-        message = f"{status.st_size} bytes, over the limit of {max_bytes}; raise max_bytes or split the file."
+    if len(raw) > _MAX_BYTES:
+        message = f"{status.st_size:,} bytes, over the limit of {_MAX_BYTES:,}; split the file."
         return None, [FileWarning(path, "too-large", message)]
     key = path, hashlib.sha256(raw).hexdigest()
     if key not in memory:
@@ -255,17 +254,13 @@ def title_of(metadata: Metadata, markup: Markup, docno: str) -> str:
 
 
 def _why_none(root: Path, include: Sequence[str], failures: Sequence[FileWarning]) -> str:
-    if failures:
-        return _list_problems(root, failures)
-    others = other_files(root)
-    remedy = f" (it holds {others}); name the files with data.include" if others else ", it is empty"
-    return f"no file matches {', '.join(include)}{remedy}"
-
-
-def _list_problems(root: Path, warnings: Sequence[FileWarning]) -> str:
-    listed = "; ".join(str(warning).rstrip(".") for warning in warnings[:5])
-    more = f"; and {len(warnings) - 5} more" if len(warnings) > 5 else ""
-    count = "one problem" if len(warnings) == 1 else f"{len(warnings)} problems"
+    if not failures:
+        others = other_files(root)
+        remedy = f" (it holds {others}); name the files with data.include" if others else ", it is empty"
+        return f"no file matches {', '.join(include)}{remedy}"
+    listed = "; ".join(str(warning).rstrip(".") for warning in failures[:5])
+    more = f"; and {len(failures) - 5} more" if len(failures) > 5 else ""
+    count = "one problem" if len(failures) == 1 else f"{len(failures)} problems"
     return f"{count} in files below {root}: {listed}{more}"
 
 
@@ -339,12 +334,10 @@ def _split_frontmatter(text: str) -> _Frontmatter:
     except _YAML_ERRORS as error:
         fields = _entries_of_draft(block[1][:_MAX_CHARS]) if form == "YAML" else {}
         return _Frontmatter(fields, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the {form}."))
-    if value is None:
-        return _Frontmatter({}, block.end())
-    if not isinstance(value, dict):
+    if value is not None and not isinstance(value, dict):
         message = f"the frontmatter is a {type(value).__name__}, not a mapping; write `key: value` lines."
         return _Frontmatter({}, 0, ("frontmatter-malformed", message))
-    return _Frontmatter(value, block.end())
+    return _Frontmatter(value or {}, block.end())
 
 
 def _entries_of_draft(block: str) -> dict[str, Any]:
