@@ -120,7 +120,6 @@ REFUSED: list[tuple[type, str, dict[str, Any]]] = [
     (RetrieveLexical, "fields", {"fields": {"colour": 1}}),
     (RetrieveLexical, "k1", {"k1": math.inf}),
     (RetrieveLexical, "b", {"source": "whole", "b": 1.5}),
-    (SupposeAnswer, "text", {"text": " "}),
     (SupposeAnswer, "prompt", {"prompt": "no place"}),
     (SupposeAnswer, "endpoint", {"endpoint": "ftp://x", "model": "m"}),
     (SupposeAnswer, "model", ENDPOINT),
