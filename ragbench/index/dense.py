@@ -18,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -358,7 +359,8 @@ def dense_part(suffix: str) -> StoredPart[DenseIndex]:
 
     def build(folder: Path, index: Index) -> dict[str, Any]:
         table, spec = index.chunks, index.spec.vectors(source)
-        tick = cache(lambda: progress.task_ticks("embedding", table.n_retrievable))
+        here = copy_context()  # the thread that reports first is one of the model, which sees no progress
+        tick = cache(lambda: here.run(progress.task_ticks, "embedding", table.n_retrievable))
 
         def report(n: int) -> None:
             if n < table.n_retrievable:  # else the cache has all

@@ -8,9 +8,9 @@ Python's lock while they compute, so plain threads over one loaded model are eno
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from threading import Lock
 from typing import TypeVar
 
 from ragbench.base.errors import ConfigError
@@ -34,17 +34,20 @@ def map_in_threads(
     """`[work(item) for item in items]`, computed by up to `threads` threads.
 
     No thread outlives the call: after the first failure, or Ctrl-C, each thread finishes its item and the failure is
-    raised here. `progress` is called with 1 for every item, by the thread of the caller.
+    raised here. `progress` is called with 1 after every item, by one thread at a time.
     """
-    report = progress or (lambda done: None)
-    results: list[_R] = []
-    with ExitStack() as stack:
-        run: Callable[..., Iterable[_R]] = map
-        if min(threads, len(items)) > 1:
-            pool = ThreadPoolExecutor(threads)
-            stack.callback(pool.shutdown, cancel_futures=True)
-            run = pool.map
-        for result in run(work, items):
-            results.append(result)
+    report, lock = progress or (lambda done: None), Lock()
+
+    def counted(item: _T) -> _R:
+        result = work(item)
+        with lock:
             report(1)
-    return results
+        return result
+
+    if min(threads, len(items)) <= 1:
+        return [counted(item) for item in items]
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return list(pool.map(counted, items))
+    finally:
+        pool.shutdown(cancel_futures=True)

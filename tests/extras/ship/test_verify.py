@@ -158,7 +158,7 @@ def test_index_of_another_version_fails(change) -> None:
 @pytest.mark.slow
 def test_latency_is_measured_again_before_it_fails(change, monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = iter([9.0, 9.0, 1.0, 9.0, 9.0, 9.0])
-    monkeypatch.setattr("ragbench.extras.ship.checks.p95_at_least", lambda samples: next(bounds))
+    monkeypatch.setattr("ragbench.evaluation.intervals.p95_at_least", lambda samples: next(bounds))
     timed = change(lambda record: record["latency_ms"].update(p95=2.0))
     assert [outcomes(timed, latency=True)["latency"][0] for _ in range(2)] == ["passes", "fails"]
 
