@@ -191,7 +191,6 @@ def json_keys(work: Path) -> dict[str, Any]:
         calls = {
             "list": ["list"],
             **{f"list {kind}": ["list", kind] for kind in ("experiments", "switches", "parameters", "data", "models")},
-            "list plugins": ["list", "plugins"],
             "list config": ["list", "config", "exp=phase3"],
             "run": ["run", "exp=baseline", *words],
             "ablate": ["ablate", "exp=phase1", "design=leave_one_out", "factors=[p2,p4]", *words],

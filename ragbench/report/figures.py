@@ -168,7 +168,7 @@ def pareto(results: Measurements) -> pd.DataFrame:
     judged = {arm: results.values(arm, results.primary).tolist() for arm in results.arms}
     total = results.latency[(results.latency["stage"] == "total") & results.latency["arm"].map(judged).astype(bool)]
     frame = total[["arm", "p50", "p95", "p95_low", "p95_high"]].reset_index(drop=True)
-    for end in ("p95_low", "p95_high"):  # of few queries there is no interval
+    for end in ("p95_low", "p95_high"):  # few queries have no interval
         frame[end] = frame[end].fillna(frame["p95"])
     values = [judged[arm] for arm in frame["arm"]]
     frame.insert(1, "quality", [float(np.mean(values_of_arm)) for values_of_arm in values])

@@ -108,8 +108,8 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: An
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
     lines += [f"excluded: {note}" for note in vault.notes if queries is None or str(queries) not in note]
-    lines += copies([document.path for document in vault.documents])
-    lines += conflicts([document.path for document in vault.documents])
+    paths = [document.path for document in vault.documents]
+    lines += [*copies(paths), *conflicts(paths)]
     if queries is not None:
         lines += [note for note in vault.notes if note.startswith(f"{queries}: ")]
         answered = sum(topic.qid in vault.document_qrels for topic in vault.topics)
@@ -153,9 +153,9 @@ def copies(paths: Collection[str]) -> list[str]:
 def conflicts(paths: Collection[str]) -> list[str]:
     """Second copies of pages that a synchronised folder made of two edits, and the key that excludes them."""
     found = [(path, glob) for path in paths for glob in _CONFLICTS if fnmatch(posixpath.basename(path), glob)]
-    globs = ", ".join(f'"{glob}"' for glob in dict.fromkeys(glob for _, glob in found))
     if not found:
         return []
+    globs = ", ".join(f'"{glob}"' for glob in dict.fromkeys(glob for _, glob in found))
     return [
         f"conflicted copies of a synchronised folder: {counted(len(found), 'page')}, such as {min(found)[0]}; "
         f"to exclude them, add data.exclude: [{globs}] to ragbench.yaml"
