@@ -196,7 +196,7 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     from ragbench.benchmark.load import load
     from ragbench.config import composition
     from ragbench.experiment.run import run
-    from ragbench.export import measured_arm
+    from ragbench.extras.export import measured_arm
     from ragbench.extras.ship import bundle
 
     questions = {"how do programs prove their identity": "authentication", "counters": "metrics", "moose": ""}
@@ -215,8 +215,8 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch):
     """Translations of runs with made-up results lose nothing: there are no documents to replay them on."""
-    from ragbench.export import file_format
-    from ragbench.export.file_format import Replay
+    from ragbench.extras.export import file_format
+    from ragbench.extras.export.file_format import Replay
 
     class Bench:
         def replay(self, settings) -> Replay:

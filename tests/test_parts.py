@@ -25,7 +25,7 @@ OPTIONAL = (
     "ragbench.report",
     "ragbench.experiment",
     "ragbench.extras.collect.topics",
-    *(f"ragbench.export.{name}" for name in registry.names("export")),
+    *(f"ragbench.extras.export.{name}" for name in registry.names("export")),
     *("mlflow", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
 )
 SEARCH = """
@@ -38,7 +38,7 @@ with load(sys.argv[1]) as bundle:
 print("after search:", *sorted(sys.modules))
 """
 STRANGER = """
-from ragbench.export.file_format import FileFormat
+from ragbench.extras.export.file_format import FileFormat
 
 FORMAT = FileFormat(".csv", lambda settings, origin, version: ("a,b\\n", []))
 DESCRIPTION, EXAMPLES = "Say hello.", "examples:\\n  ragbench hello\\n"
@@ -49,7 +49,7 @@ def add_arguments(parser):
 
 
 def main(arguments):
-    from ragbench.export.file_format import formats
+    from ragbench.extras.export.file_format import formats
 
     print(f"hello {arguments.who}: {' '.join(formats())}")
     return 0

@@ -40,7 +40,7 @@ Kind = Literal[
     "stage",
 ]
 """`api`: names of `import ragbench`. `command`: modules as in `ragbench.commands`. `execution`:
-`ragbench.experiment.execution.Execution`. `export`: `ragbench.export.file_format.Format`. `hook`: functions that the
+`ragbench.experiment.execution.Execution`. `export`: formats of `ragbench export`. `hook`: functions that the
 core calls where an extra has one. `loader`: makes a benchmark from the options of `data`. `model`: makes a model from
 its specification, by back end or scheme. `options`: modules whose classes say `@option` or `@section`; a package stands
 for all modules in it. `part` and `source`: parts of an index (`ragbench.index.parts`). Others: what the decorator of

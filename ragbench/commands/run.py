@@ -57,8 +57,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
     from ragbench.config import composition
     from ragbench.config.overrides import named_arms
-    from ragbench.export import measured_arm
     from ragbench.results.measured_data import names_data
+    from ragbench.results.measurements import find_arm
     from ragbench.workbench import Experiment
     from ragbench.workbench.experiment import names_split
     from ragbench.workbench.runs import named_runs
@@ -75,8 +75,8 @@ def main(arguments: argparse.Namespace) -> int:
         (folder,), _ = named_runs(
             [arguments.confirm, *(override for override in arguments.overrides if override not in data)], limit=1
         )
-        measured = measured_arm.find(folder)
-        experiment = Experiment.confirm(measured.results.folder, measured.name, *data)
+        finished, arm = find_arm(folder)
+        experiment = Experiment.confirm(finished.folder, arm, *data)
     elif arguments.arm and arguments.multirun:
         raise ConfigError("--arm and -m do not go together: name every arm, or sweep values")
     elif arguments.arm:

@@ -369,6 +369,34 @@ def load(folder: Path) -> Measurements:
     )
 
 
+def find_arm(folder: Path, arm: str | None = None, like: str | None = None) -> tuple[Measurements, str]:
+    """A run and the name of one of its arms: `folder` is that of the run, or of the arm inside it.
+
+    `arm` may be omitted for a run of one arm. Of several arms without `arm`, the one named `like`. Raises ResultsError
+    for an unknown run or arm, and for a preliminary verdict.
+    """
+    loaded = load(store.run_folder(folder))
+    if loaded.preliminary:
+        raise ResultsError(
+            f"the verdict of {loaded.folder} is {loaded.preliminary}: measure the whole, "
+            "for example with ragbench run data.sample=off"
+        )
+    if loaded.folder != folder:
+        named = [name for name in loaded.arms if store.arm_folder(name) == folder.name and arm in (None, name)]
+    elif arm is not None:
+        named = [name for name in loaded.arms if name == arm]
+    else:
+        named = [like] if like in loaded.arms else loaded.arms
+    if not named:
+        raise ResultsError(f"the run {loaded.folder} has no arm '{arm or folder.name}'; arms: {', '.join(loaded.arms)}")
+    if len(named) > 1:
+        raise ResultsError(
+            f"the run {loaded.folder} has several arms ({', '.join(named)}): specify one, such as "
+            f"{loaded.folder.name}/{named[-1]} (arm='{named[-1]}' in Python)"
+        )
+    return loaded, named[0]
+
+
 def _read_config(path: Path) -> Mapping[str, Any]:
     try:
         config = read_yaml_file(path, aliases=True)

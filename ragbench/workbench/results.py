@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.export.file_format import Written
 
 
 @dataclass(frozen=True)
@@ -224,7 +223,7 @@ class Results(Measurements):
         format: str = "ragbench",
         baseline: str | None = None,
         force: bool = False,
-    ) -> Written:
+    ) -> Any:
         """Write an arm for production, as `ragbench export`.
 
         Args:
@@ -235,13 +234,13 @@ class Results(Measurements):
             force: Export an arm without a significant gain.
 
         Returns:
-            The path that was written.
+            What was written: `out`, its path, `format`, `arm`, `evidence`, `missing`, sentences on what the format
+            cannot express, and `replay`, what the arm scores in another system.
 
         Raises:
             ConfigError: The gain over `baseline` is not significant.
         """
-        from ragbench.export.file_format import write
-
+        write = registry.required("hook", "export", "Results.export")
         path = Path(out).expanduser() if out is not None else None
         with console.progress():
             return write(

@@ -24,7 +24,7 @@ from scipy.stats import norm
 from ragbench.evidence import statistics
 from ragbench.evidence.statistics import Comparison, compare_all
 from ragbench.evidence.verdict import LevelComparison, _combine
-from ragbench.export.gate import check_level
+from ragbench.extras.export.gate import check_level
 
 EFFECT, TIES, SD, DRAWS = 0.02, 0.4, 0.2, 999
 EFFECTS = ((0.06, -0.03), (0.06, -0.02), (0.06, 0.0), (0.06, 0.03), (0.06, 0.06), (0.03, 0.0), (0.03, 0.03))

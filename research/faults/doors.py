@@ -53,7 +53,7 @@ from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec
 from ragbench.models.folder import ModelFolder
 from tests.boundary.mutations import json_texts, run_texts, yaml_texts
-from tests.export.scores import by_chunk
+from tests.extras.engines.scores import by_chunk
 from tests.loopback import Loopback
 
 SEED = 29

@@ -74,7 +74,7 @@ NOT_RUN = {
     "ssh-keygen": "needs a key of the reader",
     "ragbench fit ": "takes 20 judged queries: tests/extras/fit",
     "ranker=off,mine": "takes a ranker that was fitted: tests/extras/fit/commands",
-    "ragbench gate results/runs/A": "takes two runs of one configuration: tests/commands/test_gate.py",
+    "ragbench gate results/runs/A": "takes two runs of one configuration: tests/extras/export/commands/test_gate.py",
     "live=opensearch": "needs a server: tests/extras/engines",
     "opensearch://": "needs a server: tests/extras/engines",
     "postgres://": "needs a server: tests/extras/engines",

@@ -13,8 +13,8 @@ from ragbench.base.errors import ResultsError
 from ragbench.benchmark.follow import LabelHealth
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
-from ragbench.export.gate import Limits, gate, moved
-from ragbench.export.measured_arm import find
+from ragbench.extras.export.gate import Limits, gate, moved
+from ragbench.extras.export.measured_arm import find
 from ragbench.report import html, screen
 from ragbench.results.labels import followed_values
 from ragbench.results.measurements import Measurements

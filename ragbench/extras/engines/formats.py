@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError
-from ragbench.export.file_format import Request, Written
+from ragbench.extras.export.file_format import Request, Written
 
 if TYPE_CHECKING:
-    from ragbench.export.measured_arm import Evidence, MeasuredArm
+    from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 
 
 @dataclass(frozen=True)

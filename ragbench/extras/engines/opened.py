@@ -25,9 +25,6 @@ from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
-from ragbench.export import file_format
-from ragbench.export.gate import Check
-from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.extras.engines import content, opensearch, postgres
 from ragbench.extras.engines import plan as plans
 from ragbench.extras.engines.opensearch import Cluster, OpenSearchEngine
@@ -36,6 +33,9 @@ from ragbench.extras.engines.postgres import PostgresEngine
 from ragbench.extras.engines.search import Engine, SearchEngine, Writer
 from ragbench.extras.engines.sqlite import MAGIC, SqliteEngine
 from ragbench.extras.engines.words import Terms
+from ragbench.extras.export import file_format
+from ragbench.extras.export.gate import Check
+from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.extras.ship import bundle, checks, generation
 from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.deployment import BundleFolder

@@ -26,7 +26,7 @@ from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
 from ragbench.evaluation import measures, moves
 from ragbench.evidence.statistics import TIE, significant
-from ragbench.export import gate_page
+from ragbench.extras.export import gate_page
 from ragbench.extras.remote.golden import Baseline, Case, is_same, read_baseline, read_cases, write_baseline
 from ragbench.extras.remote.golden_labels import NewName, all_names, lost_pages, new_names
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter

@@ -39,8 +39,8 @@ from ragbench.boundary.yaml import read_yaml
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation import measures
-from ragbench.export.file_format import Request, Written
-from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.extras.export.file_format import Request, Written
+from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST
 from ragbench.index.index import Index
 from ragbench.models import CrossEncoder, Encoder, bundled, functions, resolve

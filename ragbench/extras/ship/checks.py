@@ -19,7 +19,7 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation import intervals
 from ragbench.evaluation.latency import measure
 from ragbench.evaluation.machine import Watch
-from ragbench.export.gate import Check
+from ragbench.extras.export.gate import Check
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Generation

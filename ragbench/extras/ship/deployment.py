@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ragbench.base import registry
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
-from ragbench.export.gate import Check
+from ragbench.extras.export.gate import Check
 from ragbench.extras.ship import bundle, checks, generation
 from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, StoredBundle, load_folder

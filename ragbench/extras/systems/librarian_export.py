@@ -15,8 +15,8 @@ from typing import Any
 from ragbench.base.fingerprint import plain
 from ragbench.boundary.json import read_json_file
 from ragbench.config.settings import Settings
-from ragbench.export import file_format
-from ragbench.export.translation import Reading
+from ragbench.extras.export import file_format
+from ragbench.extras.export.translation import Reading
 from ragbench.extras.systems.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
 from ragbench.extras.systems.stages.librarian import AddNeighbours, AverageScores, RerankByKeywords
 from ragbench.index.lexical import LexicalSpec

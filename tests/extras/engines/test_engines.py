@@ -110,7 +110,7 @@ def test_engine_refuses_several_analyzers() -> None:
 )
 @pytest.mark.parametrize("out", [None, Path("requests.json")])
 def test_export_to_a_server_needs_an_address(finished, format: str, address: str, out: Path | None) -> None:
-    from ragbench.export.file_format import write
+    from ragbench.extras.export.file_format import write
 
     instead = " instead of --out" if out else ""
     with pytest.raises(ConfigError, match=rf"--format {format} writes no file: use --load {address}{instead}$"):
@@ -124,7 +124,7 @@ def test_export_to_a_server_needs_an_address(finished, format: str, address: str
 def test_export_refuses_dead_servers_before_any_work(
     finished, monkeypatch: pytest.MonkeyPatch, format: str, address: str
 ) -> None:
-    from ragbench.export.file_format import Bench, write
+    from ragbench.extras.export.file_format import Bench, write
 
     monkeypatch.setattr(Bench, "of", lambda *_: pytest.fail("it has begun"))
     with pytest.raises(BundleError, check=naming("does not answer")):

@@ -15,14 +15,15 @@ import pytest
 
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError
-from ragbench.export.file_format import write
 from ragbench.extras.engines import opened, opensearch
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import SearchPlan
+from ragbench.extras.export.file_format import write
 from ragbench.extras.ship.deployment import verify
 from ragbench.index.lexical import Bm25F
-from tests.export.scores import (
+from tests.extras.engines.opensearch_server import OpenSearchServer
+from tests.extras.engines.scores import (
     assert_filters_restrict,
     assert_live_scores,
     assert_measured_hits,
@@ -30,7 +31,6 @@ from tests.export.scores import (
     by_chunk,
     scores_alike,
 )
-from tests.extras.engines.opensearch_server import OpenSearchServer
 
 WRITES = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 """Elasticsearch is written to as OpenSearch is."""
@@ -100,7 +100,7 @@ def test_killed_load_leaves_the_old_data(own: str, server, recommended, moment: 
     program = f"""
         import os, signal
         from pathlib import Path
-        from ragbench.export import file_format
+        from ragbench.extras.export import file_format
         from ragbench.extras.engines.opensearch import {owner}
         real = {owner}.{method}
         def killed(*values, **named):

@@ -24,11 +24,11 @@ from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config import composition
 from ragbench.corpus.searched import normalised
 from ragbench.experiment.run import run
-from ragbench.export.file_format import write
 from ragbench.extras.engines import opened, postgres, postgres_schema, words
+from ragbench.extras.export.file_format import write
 from ragbench.extras.ship import address
 from ragbench.extras.ship.deployment import verify
-from tests.export.scores import (
+from tests.extras.engines.scores import (
     assert_filters_restrict,
     assert_live_scores,
     assert_measured_hits,
@@ -165,7 +165,7 @@ def test_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> 
     where = "tables.TableWriter.finish" if moment == "finish" else "postgres_schema.swap"
     program = f"""
         import os, signal
-        from ragbench.export import file_format
+        from ragbench.extras.export import file_format
         from ragbench.extras.engines import postgres_schema, tables
         from pathlib import Path
         real = {where}

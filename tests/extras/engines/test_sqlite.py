@@ -24,15 +24,20 @@ import ragbench
 from ragbench.base.errors import BundleError
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.commands import cli
-from ragbench.export import measured_arm
-from ragbench.export.file_format import write
 from ragbench.extras.engines import content, opened, sqlite, words
 from ragbench.extras.engines.opened import EngineDeployment, EngineRefresher
 from ragbench.extras.engines.plan import SearchPlan
+from ragbench.extras.export import measured_arm
+from ragbench.extras.export.file_format import write
 from ragbench.extras.ship.deployment import verify
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import folder_of
-from tests.export.scores import assert_filters_restrict, assert_live_scores, assert_measured_hits, assert_refreshes
+from tests.extras.engines.scores import (
+    assert_filters_restrict,
+    assert_live_scores,
+    assert_measured_hits,
+    assert_refreshes,
+)
 from tests.naming import naming
 
 pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")

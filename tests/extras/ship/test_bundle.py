@@ -20,7 +20,7 @@ import yaml
 from ragbench.base.errors import BundleError, ResultsError
 from ragbench.base.files import draft_of, sha256
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.export import measured_arm
+from ragbench.extras.export import measured_arm
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import _cautions
 from ragbench.index.artefacts import MANIFEST, manifest_entry

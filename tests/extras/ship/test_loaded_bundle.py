@@ -24,7 +24,7 @@ from ragbench.benchmark.load import load as load_benchmark
 from ragbench.boundary.json import write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
-from ragbench.export import measured_arm
+from ragbench.extras.export import measured_arm
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.refresh import Refresher

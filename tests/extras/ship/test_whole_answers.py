@@ -21,7 +21,7 @@ from mcp.types import CallToolResult
 
 from ragbench.base.types import Hit
 from ragbench.commands import cli
-from ragbench.export import measured_arm
+from ragbench.extras.export import measured_arm
 from ragbench.extras.ship.deployment import load
 from ragbench.extras.ship.documents import StoredDocument
 from ragbench.extras.ship.loaded_bundle import LoadedBundle

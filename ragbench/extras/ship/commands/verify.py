@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.export.gate import show
+from ragbench.extras.export.gate import show
 from ragbench.extras.ship.address import parse_location
 
 DESCRIPTION = """Check that a bundle returns the measured results on this machine; exit code 1 if it does not.

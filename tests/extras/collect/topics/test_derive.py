@@ -170,7 +170,7 @@ def test_derive_refuses_impossible_options() -> None:
 def test_bundle_holds_unmasked_documents(settings_of, tmp_path: Path, write_vault) -> None:
     from ragbench.benchmark.load import load as load_data
     from ragbench.experiment.run import run
-    from ragbench.export.file_format import write as export
+    from ragbench.extras.export.file_format import write as export
     from ragbench.extras.ship.bundle import read_record
 
     data = ["data=vault", f"data.corpus={write_vault(tmp_path / 'notes', 40)}", "topics=derived", "topics.limit=10"]

@@ -11,7 +11,7 @@ import pytest
 
 from ragbench.commands import cli
 from ragbench.evidence.arms import Arms
-from ragbench.export import gate, measured_arm
+from ragbench.extras.export import gate, measured_arm
 from ragbench.report import page_tables, tables
 from ragbench.results import measurements as files
 from ragbench.results.compare import gather

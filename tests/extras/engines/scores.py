@@ -14,10 +14,10 @@ import ragbench
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config import composition
 from ragbench.experiment.run import run
-from ragbench.export import measured_arm
-from ragbench.export.file_format import Written
 from ragbench.extras.engines import opened
 from ragbench.extras.engines.search import Found
+from ragbench.extras.export import measured_arm
+from ragbench.extras.export.file_format import Written
 from ragbench.extras.ship.deployment import verify
 from ragbench.workbench import Results
 

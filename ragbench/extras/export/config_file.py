@@ -19,7 +19,7 @@ from ragbench.config import available, composition
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import key_of, word
 from ragbench.config.settings import Settings
-from ragbench.export.file_format import FileFormat
+from ragbench.extras.export.file_format import FileFormat
 
 _WIDTH = 118
 

@@ -28,7 +28,7 @@ then: ragbench verify bundle
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
-    from ragbench.export.file_format import formats
+    from ragbench.extras.export.file_format import formats
 
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="arm to export (default: the only one)")
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Find the arm, weigh its evidence, write, say what is missing."""
-    from ragbench.export.file_format import write
+    from ragbench.extras.export.file_format import write
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, limit=1)

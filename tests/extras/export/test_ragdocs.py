@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.base import locations
-from ragbench.export.ragdocs import _SECTIONS, _comment, _toml, render, replayed, values
+from ragbench.extras.export.ragdocs import _SECTIONS, _comment, _toml, render, replayed, values
 
 # Types of the keys as the system's own configuration module of January 2026 has them, apart from the package's table.
 KEYS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.export.translation import Reading, flat_index
+from ragbench.extras.export.translation import Reading, flat_index
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.redundancy import Diversify

@@ -27,8 +27,8 @@ from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evaluation.moves import Answers, Moved, moves
 from ragbench.evidence.arms import Arms, JudgedContrast, Policy
 from ragbench.evidence.verdict import LATENCY, QUALITY, LevelComparison
-from ragbench.export import gate_page
-from ragbench.export.measured_arm import MeasuredArm
+from ragbench.extras.export import gate_page
+from ragbench.extras.export.measured_arm import MeasuredArm
 from ragbench.results import comparisons, labels
 from ragbench.results.measurements import CONTEXTS, DOCUMENTS, Measurements
 

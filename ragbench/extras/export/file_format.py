@@ -23,8 +23,8 @@ from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
 from ragbench.evidence.cost import NET
 from ragbench.evidence.statistics import compare
-from ragbench.export import measured_arm
-from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.extras.export import measured_arm
+from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results import measurements
 from ragbench.results.measurements import Prediction
 from ragbench.results.store import arm_folder

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragbench.config.settings import Settings
-    from ragbench.export.gate import Limits
-    from ragbench.export.measured_arm import MeasuredArm
+    from ragbench.extras.export.gate import Limits
+    from ragbench.extras.export.measured_arm import MeasuredArm
 
 _LOG = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ def main(arguments: argparse.Namespace) -> int:
         return _compare(arguments)
     except RagbenchError as error:
         if arguments.markdown:
-            from ragbench.export.gate_page import refused
+            from ragbench.extras.export.gate_page import refused
 
             write_text(Path(arguments.markdown), refused(str(error)))
         raise
@@ -150,8 +150,8 @@ def _compare(arguments: argparse.Namespace) -> int:
             raise ConfigError("--search needs --golden: a file of queries with the pages that answer them")
         return int(registry.required("hook", "golden_gate", "--golden")(arguments))
     from ragbench.config import composition, project
-    from ragbench.export import measured_arm
-    from ragbench.export.gate import Limits
+    from ragbench.extras.export import measured_arm
+    from ragbench.extras.export.gate import Limits
     from ragbench.workbench.runs import find, split_words
 
     with as_options():
@@ -184,7 +184,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _since(arguments: argparse.Namespace, limits: Limits, named: Sequence[str], overrides: Sequence[str]) -> int:
     """Measure the files of a commit and those of now, and compare."""
-    from ragbench.export import commits, measured_arm
+    from ragbench.extras.export import commits, measured_arm
 
     if named or arguments.pin:
         raise ConfigError("--base measures both sides: omit runs and --pin, and give settings such as exp=recommended")
@@ -194,7 +194,7 @@ def _since(arguments: argparse.Namespace, limits: Limits, named: Sequence[str], 
 
 
 def _show(arguments: argparse.Namespace, limits: Limits, baseline: MeasuredArm, candidate: MeasuredArm) -> int:
-    from ragbench.export.gate import exit_code, gate, markdown, show
+    from ragbench.extras.export.gate import exit_code, gate, markdown, show
 
     checks = gate(baseline, candidate, limits)
     if arguments.markdown:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.export import measured_arm, ragdocs
-from ragbench.export.file_format import Bench, Replay, write
 from ragbench.extras.engines import plan
+from ragbench.extras.export import measured_arm, ragdocs
+from ragbench.extras.export.file_format import Bench, Replay, write
 from ragbench.extras.systems import librarian_export as librarian
 from tests.naming import naming
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
-from ragbench.results import measured_data, measurements, store
+from ragbench.results import measured_data, measurements
 from ragbench.results.measurements import SURE, Measurements, Prediction
 
 _Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
@@ -82,32 +82,10 @@ class Evidence:
 
 
 def find(folder: Path, arm: str | None = None, like: str | None = None) -> MeasuredArm:
-    """The arm of a run: `folder` is a results folder, or an arm's folder inside one; `arm` may be omitted for one arm.
-
-    Of several arms without `arm`, the one named `like`. Raises ResultsError for an unknown run or arm, and for a
-    preliminary verdict.
-    """
-    loaded = measurements.load(store.run_folder(folder))
-    if loaded.preliminary:
-        raise ResultsError(
-            f"the verdict of {loaded.folder} is {loaded.preliminary}: measure the whole, "
-            "for example with ragbench run data.sample=off"
-        )
-    if loaded.folder != folder:
-        named = [name for name in loaded.arms if store.arm_folder(name) == folder.name and arm in (None, name)]
-    elif arm is not None:
-        named = [name for name in loaded.arms if name == arm]
-    else:
-        named = [like] if like in loaded.arms else loaded.arms
-    if not named:
-        raise ResultsError(f"the run {loaded.folder} has no arm '{arm or folder.name}'; arms: {', '.join(loaded.arms)}")
-    if len(named) > 1:
-        raise ResultsError(
-            f"the run {loaded.folder} has several arms ({', '.join(named)}): specify one, such as "
-            f"{loaded.folder.name}/{named[-1]} (arm='{named[-1]}' in Python)"
-        )
-    overrides = tuple(loaded.record.get("overrides", {}).get(named[0], ()))
-    return MeasuredArm(named[0], loaded, replace(loaded.settings(named[0]), overrides=overrides))
+    """The arm of a finished run, as `measurements.find_arm` names it."""
+    results, name = measurements.find_arm(folder, arm, like)
+    overrides = tuple(results.record.get("overrides", {}).get(name, ()))
+    return MeasuredArm(name, results, replace(results.settings(name), overrides=overrides))
 
 
 def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ragbench.config.settings import Settings
-from ragbench.export.file_format import FileFormat
-from ragbench.export.translation import Reading
+from ragbench.extras.export.file_format import FileFormat
+from ragbench.extras.export.translation import Reading
 from ragbench.index.chunking import HeaderChunker, ParentChildChunker
 from ragbench.models import bundled
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError, ResultsError
-from ragbench.export.gate import Limits, gate
-from ragbench.export.measured_arm import MeasuredArm, find
+from ragbench.extras.export.gate import Limits, gate
+from ragbench.extras.export.measured_arm import MeasuredArm, find
 from tests.naming import naming
 
 VALUES = [0.4, 0.5, 0.6] * 10

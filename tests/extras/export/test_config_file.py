@@ -11,7 +11,7 @@ from ragbench.base import locations
 from ragbench.boundary.permissions import trust
 from ragbench.config import composition
 from ragbench.config.settings import Settings
-from ragbench.export import config_file
+from ragbench.extras.export import config_file
 
 ARMS = [
     ["exp=recommended"],

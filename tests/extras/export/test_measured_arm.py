@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError, ResultsError
-from ragbench.export import measured_arm
-from ragbench.export.file_format import sentences
+from ragbench.extras.export import measured_arm
+from ragbench.extras.export.file_format import sentences
 from tests.naming import naming
 
 LOW, HIGH, NEARLY = [0.4, 0.5] * 15, [0.6, 0.7] * 15, [0.4, 0.5] * 14 + [0.4, 0.6]
