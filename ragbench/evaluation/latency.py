@@ -29,13 +29,11 @@ from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.machine import WAITED, waited_ms
 from ragbench.search.engine.pipeline import Arm, start
-from ragbench.search.stages.stage import Stage
+from ragbench.search.stages.stage import Index, QueryState, Stage
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.base.types import QueryState
-    from ragbench.index.index import Index
 
 _TOTAL = "total"
 

@@ -14,19 +14,15 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ragbench.base import foreign, registry
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.models.functions import as_array, in_32_bits
-from ragbench.search.stages.stage import Reorder, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Reorder, fused
 
 _CODE = "code"
 

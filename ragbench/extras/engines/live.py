@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.base.options import Constraint, Count, Name, Positive, Share, Weight, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.extras.remote.live.client import NO_FILTER, Ask, Expression, RequestFailed
 from ragbench.extras.remote.live.stages import Live
-from ragbench.search.stages.stage import Retriever
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Retriever
 
 
 @option("live=engine", "A search that `ragbench export` wrote into a file of SQLite, or loaded into a server.")

@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import BundleError
-from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.engines.content import DocumentRow
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.words import Terms
 from ragbench.index.chunks import ChunkTable
-from ragbench.index.index import Index
-from ragbench.search.stages.stage import Stage
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Stage
 
 _UNZIPPED, _RATIO = 2**26, 32  # a file of a few bytes may hold as many MiB of zeros; larger ones are mostly text
 

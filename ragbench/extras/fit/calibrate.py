@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.fit import training
 from ragbench.index.chunks import ChunkTable
-from ragbench.index.index import Index
 from ragbench.search.stages.calibrate import CalibrateByCurve
-from ragbench.search.stages.stage import Stage, fused
+from ragbench.search.stages.stage import Index, QueryState, Stage, fused
 
 _DIGITS = 6
 _SAMPLED = 20  # hits of a query

@@ -18,17 +18,15 @@ import numpy as np
 from ragbench.base import minimums, progress
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.options import SOURCES, Count, Factor, Natural, Positive, Share, Validated, Weight
-from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.extras.fit import training
 from ragbench.extras.fit.training import Numbers, Values
-from ragbench.index.index import Index
 from ragbench.search.engine.pipeline import Arm
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import Index, QueryState, StateProperty, fused
 
 _INNER = 3  # folds to choose the number of trees
 

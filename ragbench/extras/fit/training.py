@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ragbench.base import console, files, locations, minimums, options
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
 from ragbench.config import store
 from ragbench.config.settings import ArmBuilder, Settings
@@ -28,7 +27,7 @@ from ragbench.results import comparisons
 from ragbench.search.engine.pipeline import Arm, Pipeline, execute
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
-from ragbench.search.stages.stage import Stage
+from ragbench.search.stages.stage import QueryState, Stage
 
 _LOG = logging.getLogger(__name__)
 

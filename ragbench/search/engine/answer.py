@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 from xml.sax.saxutils import escape
 
 from ragbench.base.document_names import readable
@@ -27,10 +27,7 @@ from ragbench.search.engine.snippet import highlights, snippet
 from ragbench.search.stages.classify import Classify
 from ragbench.search.stages.cut import Cut, ExpandToParents
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.stage import FAILURES, Stage, StateProperty, StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import FAILURES, Index, Stage, StateProperty, StateStage
 
 
 @dataclass(frozen=True)

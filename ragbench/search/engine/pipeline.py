@@ -25,10 +25,9 @@ from ragbench.base.types import Filters, Query, QueryState, Ranking
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.stages.filters import filters_of
-from ragbench.search.stages.stage import Retriever, Stage, StateProperty
+from ragbench.search.stages.stage import Index, Retriever, Stage, StateProperty
 
 if TYPE_CHECKING:
-    from ragbench.index.index import Index
     from ragbench.models import CrossEncoder, Encoder
     from ragbench.models.chat import ChatSpec
 

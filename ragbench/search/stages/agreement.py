@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import Retriever, fused
+from ragbench.search.stages.stage import Index, QueryState, Retriever, fused
 
 if TYPE_CHECKING:
     from ragbench.index.background import BackgroundSimilarity
-    from ragbench.index.index import Index
 
 _FIRST_RANK = 1 / 61
 """What a list gives to its first hit in the seeds' formula, by weight 1 and k 60."""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.options import Natural, Positive, Share, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
-from ragbench.search.stages.stage import Filter, Reorder, Retriever, StateProperty, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Filter, Index, QueryState, Ranking, Reorder, Retriever, StateProperty, fused
 
 
 @option("calibration", "Absolute confidence 1 / (1 + exp(-steepness * (score - threshold))), a sigmoid (source 001).")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ragbench.base.options import Weight, option
-from ragbench.base.types import QueryClass, QueryState
 from ragbench.search.stages.signals import names_a_location, names_something_exact
-from ragbench.search.stages.stage import StateProperty, StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryClass, QueryState, StateProperty, StateStage
 
 _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "graph", "exploratory": "dense"}
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.options import Count, option
-from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Reorder, StateProperty, StateStage, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Reorder, StateProperty, StateStage, fused
 
 
 @option("p13.expand=expand_only")

@@ -12,16 +12,14 @@ from annotated_types import Interval
 from ragbench.base.errors import ModelError
 from ragbench.base.options import Cosine, Count, Prompt, option
 from ragbench.base.progress import track
-from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import Stage, StateProperty, StateStage
+from ragbench.search.stages.stage import Index, QueryState, Stage, StateProperty, StateStage
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragbench.index.index import Index
     from ragbench.index.vocabulary import Vocabulary
 
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import Constraint, Name, Natural, build, option, shown
-from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.doc_type import DOC_TYPES
 from ragbench.index.filters import values_of
-from ragbench.search.stages.stage import StateProperty, StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
-
+from ragbench.search.stages.stage import Filters, Index, QueryState, StateProperty, StateStage
 
 _IS_TYPE = Constraint(
     lambda text: " ".join(text.casefold().split()) in DOC_TYPES, f"must be one of {', '.join(DOC_TYPES)}"

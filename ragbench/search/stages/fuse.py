@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import registry
 from ragbench.base.options import Constraint, Positive, Share, Weight, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
-from ragbench.search.stages.stage import Stage, StateProperty, StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Stage, StateProperty, StateStage
 
 Scores = NDArray[np.float64]
 

@@ -7,18 +7,14 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.options import Count, Factor, Share, option
-from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Boost, StateProperty, StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Boost, Index, QueryState, Ranking, StateProperty, StateStage
 
 _SOURCE = "graph"
 

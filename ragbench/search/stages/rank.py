@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.options import Count, Weight, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates
 from ragbench.search.stages.signals import names_a_location, names_something_exact
-from ragbench.search.stages.stage import Reorder, StateProperty, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Reorder, StateProperty, fused
 
 
 @option(

@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.options import Share, Weight, option
 from ragbench.corpus.metadata import Date, timestamp
-from ragbench.search.stages.stage import Boost, StateProperty
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Boost, Index, StateProperty
 
 _DAY = 86_400.0
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.options import Cosine, Count, Natural, Share, option
-from ragbench.base.types import QueryClass, QueryState, Ranking
-from ragbench.search.stages.stage import Filter, Reorder, StateProperty, first_of_similar, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import (
+    Filter,
+    Index,
+    QueryClass,
+    QueryState,
+    Ranking,
+    Reorder,
+    StateProperty,
+    first_of_similar,
+    fused,
+)
 
 
 @option(

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from ragbench.base.options import Count, Share, Weight, option
 from ragbench.base.progress import track
-from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName, Numerics
-from ragbench.search.stages.stage import Stage, StateProperty, fused
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Stage, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
 
 IN_CONTEXT = PassageTemplate(title=True, headings=True)
 """What the model reads of a chunk, with `headings`."""

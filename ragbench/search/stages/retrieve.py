@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import Count, Name, Share, Weight, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.index.code import common_name
 from ragbench.index.index import VectorsSpec
 from ragbench.index.lexical import Bm25F, LexicalSpec
 from ragbench.index.texts import FieldName
 from ragbench.search.stages.signals import names_code
-from ragbench.search.stages.stage import Retriever
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Retriever
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
     from ragbench.index.lexical import LexicalIndex
     from ragbench.models import Encoder
 

@@ -2,7 +2,8 @@
 
 A stage keeps the length and the order of the states, never changes them, and gives a query the same answer alone as in
 a batch. The words that it needs from earlier stages (`requires`), adds (`provides`) and excludes (`forbids`) are
-checked when a pipeline is built; see `ragbench.search.engine.pipeline`.
+checked when a pipeline is built; see `ragbench.search.engine.pipeline`. A module with a stage imports from here the
+classes that it extends, and the types of what it receives and returns.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import RagbenchError
 from ragbench.base.options import Validated
-from ragbench.base.types import QueryState, Ranking
+from ragbench.base.types import Filters as Filters
+from ragbench.base.types import QueryClass as QueryClass
+from ragbench.base.types import QueryState as QueryState
+from ragbench.base.types import Ranking as Ranking
+from ragbench.index.index import Index as Index
 
 if TYPE_CHECKING:
-    from ragbench.index.index import Index
     from ragbench.models.chat import ChatSpec
     from ragbench.models.resolve import CrossEncoderSpec
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import one_of, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
-from ragbench.search.stages.stage import Reorder, Retriever, StateProperty, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Reorder, Retriever, StateProperty, fused
 
 SIGNS = ("nearness", "coverage", "agreement")
 _NAMES = ("title", "path", "headings")

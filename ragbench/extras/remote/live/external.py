@@ -21,9 +21,8 @@ from ragbench.benchmark import lines
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
 from ragbench.index.chunks import ChunkTable
-from ragbench.index.index import Index
 from ragbench.search.engine.hits import REPEATED
-from ragbench.search.stages.stage import Stage, StateProperty
+from ragbench.search.stages.stage import Index, Stage, StateProperty
 
 _SOURCE = "live"
 

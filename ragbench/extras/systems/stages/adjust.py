@@ -6,18 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.options import Count, Factor, Share, Weight, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.state import SystemProperty
-from ragbench.search.stages.stage import Stage, StateProperty, StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, Stage, StateProperty, StateStage
 
 
 @option("folder_boost", "Boost folders that contain many of the results (source 002).")

@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from annotated_types import Interval
 
 from ragbench.base.errors import ModelError
 from ragbench.base.options import Count, Positive, Prompt, option
-from ragbench.base.types import QueryState
 from ragbench.extras.systems.state import ExpandedQuery, SystemProperty
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, StateStage
 
 PROMPT = """Someone searches their notes with this query: {query}
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ragbench.base.options import Count, option
-from ragbench.base.types import Filters, QueryState, Ranking
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.extras.systems.parts.names import mentions, tags_in
 from ragbench.extras.systems.state import ExpandedQuery
-from ragbench.search.stages.stage import StateProperty, StateStage, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Filters, Index, QueryState, Ranking, StateProperty, StateStage, fused
 
 TITLE, TAG, TIME = "title-match", "tag-match", "time-filtered"
 _DAY = 86_400.0

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.options import Count, Factor, Weight, one_of, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.parts.names import tags_in
 from ragbench.extras.systems.state import ExpandedQuery, RecalledNotes, SystemProperty
-from ragbench.search.stages.stage import FAILURES, StateProperty, StateStage
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import FAILURES, Index, QueryState, Ranking, StateProperty, StateStage
 
 
 @option("recall", "Rank only documents that contain a query term as a substring; rank_v3 reads them (source 002).")

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.options import Count, Natural, Share, Weight, option
-from ragbench.base.types import QueryState, Ranking
 from ragbench.extras.systems.state import SystemProperty
-from ragbench.search.stages.stage import StateProperty, StateStage, fused, keep_hits
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
+from ragbench.search.stages.stage import Index, QueryState, Ranking, StateProperty, StateStage, fused, keep_hits
 
 
 @option("average", "Weighted average of scores instead of reciprocal ranks (source 004, mode hybrid).")
