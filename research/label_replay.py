@@ -29,10 +29,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from ragbench.base.types import Document
-from ragbench.benchmark.follow import Earlier, Followed, LabelFollower
-from ragbench.benchmark.git_history import History
+from ragbench.benchmark.label_health import Followed
 from ragbench.benchmark.names import address, addresses
 from ragbench.corpus.reader import docno_of, parse_document
+from ragbench.extras.follow.follower import Earlier, LabelFollower
+from ragbench.extras.follow.git_history import History
 
 YEAR = 365 * 86_400
 SITES = {

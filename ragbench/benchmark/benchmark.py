@@ -19,7 +19,7 @@ from ragbench.corpus.links import collection_digest
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
-    from ragbench.benchmark.followed_labels import FollowedLabels
+    from ragbench.benchmark.label_health import FollowedLabels
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Grades (0-3, or those of the collection) by qid and by docno or section id; absent pairs are unjudged."""

@@ -13,7 +13,6 @@ from ragbench.base import registry
 from ragbench.base.errors import BenchmarkError, ConfigError, did_you_mean
 from ragbench.base.options import Count, Natural, Refused, Validated, build, check_field, option, shown
 from ragbench.benchmark.benchmark import Benchmark, resplit
-from ragbench.benchmark.followed_labels import without_doubtful
 from ragbench.benchmark.judgments import Grades, check_grades
 from ragbench.corpus.links import Dialect
 
@@ -50,7 +49,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     if seed is not None and topics:
         loaded = resplit(loaded, seed)
     loaded = loaded.read_from({"data": dict(spec)})
-    return without_doubtful(loaded) if topics else loaded
+    followed = registry.find("hook", "followed_labels") if topics else None
+    return followed.without_doubtful(loaded) if followed else loaded
 
 
 def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:

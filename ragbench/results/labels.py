@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import registry
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.follow import Followed
-from ragbench.benchmark.followed_labels import FollowedLabels, follow_labels
+from ragbench.benchmark.label_health import Followed, FollowedLabels
 from ragbench.evaluation import measures
 
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ _COLUMNS = ("qid", "judged", "grade", "outcome", "now", "confidence", "doubtful"
 
 def files(benchmark: Benchmark, qids: Collection[str]) -> dict[str, str]:
     """The file of labels by name; none for benchmarks that are not folders of markdown, and if git cannot be read."""
+    labels, follow = benchmark.labels, registry.find("hook", "followed_labels")
     try:
-        labels = follow_labels(benchmark) if benchmark.labels is None else benchmark.labels
+        if labels is None and follow:
+            labels = follow.follow_labels(benchmark)
     except (RagbenchError, OSError) as error:
         _LOG.warning(f"label health is unknown, because the earlier documents cannot be read: {error}")
         return {}

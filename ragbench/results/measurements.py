@@ -44,7 +44,7 @@ from ragbench.results import comparisons, labels, store, top_hits
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.benchmark.followed_labels import FollowedLabels
+    from ragbench.benchmark.label_health import FollowedLabels
 
 
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"

@@ -18,7 +18,7 @@ from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.types import Document
 from ragbench.benchmark import lines, quotes, vault
-from ragbench.benchmark.follow import Followed
+from ragbench.benchmark.label_health import Followed
 from ragbench.benchmark.names import site_anchors
 from ragbench.boundary.json import read_json, read_json_file, read_text
 from ragbench.boundary.yaml import read_yaml, read_yaml_nodes

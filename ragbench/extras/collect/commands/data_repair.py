@@ -14,7 +14,7 @@ from ragbench.base.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragbench.benchmark.follow import Followed
+    from ragbench.benchmark.label_health import Followed
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Follow every name and print the report; with --write, write the copies."""
-    from ragbench.benchmark.follow import health
-    from ragbench.benchmark.followed_labels import EarlierState, follow_names
+    from ragbench.benchmark.label_health import health
     from ragbench.config import composition
     from ragbench.config.benchmark import documents
     from ragbench.extras.collect import repair
+    from ragbench.extras.follow.followed_labels import EarlierState, follow_names
 
     if arguments.since and arguments.before:
         raise ConfigError("--since and --before both say what was judged: use one of them")

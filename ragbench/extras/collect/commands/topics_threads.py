@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the threads, choose questions, write them."""
-    from ragbench.benchmark.redirects import read_redirect_file
     from ragbench.config import composition
     from ragbench.extras.collect.topics import threads
+    from ragbench.extras.follow.redirects import read_redirect_file
 
     settings = composition.compose(arguments.overrides)
     issue_threads = threads.read(arguments.file)

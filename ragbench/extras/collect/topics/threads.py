@@ -19,10 +19,10 @@ from ragbench.base.errors import BenchmarkError, BoundaryError, why_unreadable
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.names import Names, address
-from ragbench.benchmark.redirects import Redirects
 from ragbench.boundary.json import read_json, read_json_lines, read_text
 from ragbench.extras.collect.search_log import personal
 from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sentence
+from ragbench.extras.follow.redirects import Redirects
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document

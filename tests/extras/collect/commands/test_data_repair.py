@@ -196,7 +196,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from ragbench.base import files
-from ragbench.benchmark.follow import Followed
+from ragbench.benchmark.label_health import Followed
 from ragbench.corpus.reader import parse_document
 from ragbench.extras.collect import repair
 

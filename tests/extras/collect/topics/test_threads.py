@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.redirects import Redirects
 from ragbench.commands import cli
 from ragbench.extras.collect.topics import threads
 from ragbench.extras.collect.topics.threads import Pages, Post, Thread
+from ragbench.extras.follow.redirects import Redirects
 
 SITE = "https://docs.lampwork.example/manual"
 

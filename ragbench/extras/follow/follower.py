@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Literal
 from urllib.parse import urlsplit
 
-from ragbench.base.console import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import docno_of_section
+from ragbench.benchmark.label_health import Followed, Outcome
 from ragbench.benchmark.names import LANGUAGE_FOLDER, address, addresses
 from ragbench.benchmark.phrases import words
-from ragbench.benchmark.redirects import Redirects
-
-Outcome = Literal["stands", "edited", "rewritten", "moved", "merged", "split", "gone"]
+from ragbench.extras.follow.redirects import Redirects
 
 # Shares of the runs of a judged text, 0 to 1.
 _KEPT = 0.3  # of a page that stands, edited or not; below, it is rewritten
@@ -42,46 +39,6 @@ _SIBLINGS = 0.3  # likeness of a page where the other pages of its folder moved
 _SHORT = 8  # runs, with fewer of which a text cannot be told from others
 _VOTES = 2  # other pages that moved in the same way
 _SHARE = 0.6  # of the pages of a folder whose move is known
-
-
-@dataclass(frozen=True)
-class Followed:
-    """What became of a judged document or section.
-
-    `targets` has where it is now: itself, another one, the parts of a split, none if it is gone. `confidence` is
-    between 0 and 1. `reason` is the evidence for it, in words. `doubtful`: too little shows where it is, so that no
-    score and no repaired file has it; one that is rewritten in its place still answers for it.
-    """
-
-    target: str
-    outcome: Outcome
-    targets: tuple[str, ...]
-    confidence: float
-    reason: str
-    doubtful: bool = False
-    is_section: bool = False
-
-    @property
-    def is_moved(self) -> bool:
-        """Whether a judgment must name something else now, and it is known what."""
-        return not self.doubtful and self.targets not in ((self.target,), ())
-
-    @property
-    def places(self) -> list[tuple[str, str]]:
-        """The document of each target, and `#anchor` for a section, else an empty text."""
-        docnos = [docno_of_section(target) if self.is_section else target for target in self.targets]
-        return [(docno, target.removeprefix(docno)) for docno, target in zip(docnos, self.targets, strict=True)]
-
-    @property
-    def health(self) -> str:
-        """The field of `LabelHealth` that counts it."""
-        if not self.targets:
-            return "gone"
-        if self.doubtful:
-            return "doubtful"
-        if self.outcome == "rewritten":
-            return "rewritten"
-        return "moved" if self.is_moved else "stand"
 
 
 @dataclass(frozen=True)
@@ -434,50 +391,3 @@ def _pairs(old: str, new: str) -> Iterator[tuple[str, str]]:
         if old.removeprefix(one) != new.removeprefix(other):
             return
         yield one, other
-
-
-@dataclass(frozen=True)
-class LabelHealth:
-    """Judgments of a benchmark by what became of the documents and sections that they name.
-
-    `stand`: the judged text is where it was, edited lightly at most. `moved`: it is elsewhere now, and known where.
-    `doubtful`: it is elsewhere, and too little shows where. `gone`: no document has it. `rewritten`: hardly any of it
-    is left where it was. A run scores judgments as they are written, but no doubtful ones; repaired files omit doubtful
-    and gone ones.
-    """
-
-    stand: int = 0
-    moved: int = 0
-    doubtful: int = 0
-    gone: int = 0
-    rewritten: int = 0
-
-    @property
-    def judgments(self) -> int:
-        """All of them."""
-        return self.stand + self.moved + self.doubtful + self.gone + self.rewritten
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether all judgments stand."""
-        return self.stand == self.judgments
-
-    def sentence(self) -> str:
-        """The counts in words: `label health: 84 of 90 judgments stand, 3 moved, 2 are doubtful, 1 is gone`."""
-        if self.is_sound:
-            only = self.judgments == 1
-            return f"label health: {'the only judgment stands' if only else f'all {self.judgments:,} judgments stand'}"
-        others = [f"{self.moved} moved"] if self.moved else []
-        states = ((self.rewritten, "rewritten"), (self.doubtful, "doubtful"), (self.gone, "gone"))
-        others += [f"{n} {_be(n)} {word}" for n, word in states if n]
-        standing = f"{self.stand} of {counted(self.judgments, 'judgment')} stand"
-        return f"label health: {', '.join([standing, *others])}"
-
-
-def _be(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
-def health(followed: Iterable[Followed]) -> LabelHealth:
-    """The counts of judgments, each with what became of its target."""
-    return LabelHealth(**Counter(one.health for one in followed))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ResultsError
-from ragbench.benchmark.follow import LabelHealth
+from ragbench.benchmark.label_health import LabelHealth
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
 from ragbench.extras.export.gate import Limits, gate, moved

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base import registry
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.follow import Earlier, LabelFollower, LabelHealth, health
-from ragbench.benchmark.followed_labels import EarlierState, follow_labels, follow_names
-from ragbench.benchmark.git_history import History
+from ragbench.benchmark.label_health import LabelHealth, health
 from ragbench.benchmark.load import load_benchmark
-from ragbench.benchmark.redirects import Redirects
 from ragbench.corpus.reader import parse_document, read_vault
+from ragbench.extras.follow.followed_labels import EarlierState, follow_labels, follow_names
+from ragbench.extras.follow.follower import Earlier, LabelFollower
+from ragbench.extras.follow.git_history import History
+from ragbench.extras.follow.redirects import Redirects
+from ragbench.results import labels
 
 
 def prose(seed: int, n: int = 60) -> str:
@@ -193,6 +196,17 @@ def test_load_leaves_doubtful_judgments_out(moved: Path) -> None:
     git(moved, "commit", "-qam", "judge again")
     again = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv")
     assert not again.labels.doubtful and len(again.document_qrels) == 2 and again.digest != whole.digest
+
+
+def test_load_without_this_extra_keeps_judgments_as_they_are(moved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = partial(load_benchmark, "vault", corpus=moved / "docs", queries=moved / "queries.csv")
+    (moved / "docs" / "logs.md").rename(moved / "docs" / "guide" / "logs.md")
+    followed = load()
+    monkeypatch.setitem(registry._registered, ("hook", "followed_labels"), None)
+    alone = load()
+    assert followed.labels is not None and alone.labels is None
+    assert alone.warnings == followed.warnings and "limits" in str(alone.document_qrels)
+    assert labels.files(alone, {topic.qid for topic in alone.topics}) == {}
 
 
 def test_load_without_doubtful_judgments_of_sections(tmp_path: Path) -> None:

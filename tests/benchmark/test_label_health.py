@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.benchmark.follow import LabelHealth
+from ragbench.benchmark.label_health import LabelHealth
 
 
 @pytest.mark.parametrize(

@@ -7,64 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, RagbenchError
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, best_sections, docno_of_section
-from ragbench.benchmark.follow import Earlier, Followed, LabelFollower, LabelHealth, health
-from ragbench.benchmark.git_history import History
+from ragbench.benchmark.label_health import Followed, FollowedLabels
 from ragbench.benchmark.names import Names, address
-from ragbench.benchmark.redirects import read_redirects
-
-
-@dataclass(frozen=True)
-class FollowedLabels:
-    """What became of every judgment of a benchmark, by query and judged name."""
-
-    by_name: Mapping[str, Followed]
-    judged: Sequence[tuple[str, str, int]]
-    """(qid, name, grade) of every judgment; those of documents that follow from sections are not among them."""
-
-    @property
-    def health(self) -> LabelHealth:
-        """The counts of judgments."""
-        return health(self.by_name[name] for _, name, _ in self.judged)
-
-    def document_qrels(self) -> dict[str, dict[str, int]]:
-        """The judgments of documents where they are now, without doubtful ones and those that are gone."""
-        qrels: dict[str, dict[str, int]] = {}
-        for qid, name, grade in self.judged:
-            followed = self.by_name[name]
-            for target in () if followed.doubtful else followed.targets:
-                docno = docno_of_section(target) if followed.is_section else target
-                grades = qrels.setdefault(qid, {})
-                grades[docno] = max(grade, grades.get(docno, grade))
-        return qrels
-
-    @property
-    def doubtful(self) -> list[tuple[str, str]]:
-        """(qid, name) of doubtful judgments, which take no part."""
-        return [(qid, name) for qid, name, _ in self.judged if self.by_name[name].doubtful]
-
-    @property
-    def doubtful_queries(self) -> set[str]:
-        """The qids with a doubtful judgment."""
-        return {qid for qid, _ in self.doubtful}
-
-    @property
-    def left_out(self) -> set[str]:
-        """The qids whose relevant judgments are all doubtful."""
-        certain = {qid for qid, name, grade in self.judged if grade > 0 and not self.by_name[name].doubtful}
-        return {qid for qid, name, grade in self.judged if grade > 0 and self.by_name[name].doubtful} - certain
-
-    def sentence(self, texts: Mapping[str, str]) -> str:
-        """How many doubtful judgments are excluded, with an example; `texts` are of queries by qid."""
-        doubtful, excluded = self.doubtful, len(self.left_out)
-        qid, name = doubtful[0]
-        take = f"{counted(len(doubtful), 'doubtful judgment')} {'take' if len(doubtful) > 1 else 'takes'} no part"
-        be = "is" if excluded == 1 else "are"
-        left = f"; {counted(excluded, 'query')} without another one {be} excluded" if excluded else ""
-        return f"{take}, such as {name} for '{(texts.get(qid) or qid)[:60]}'{left}"
+from ragbench.extras.follow.follower import Earlier, LabelFollower
+from ragbench.extras.follow.git_history import History
+from ragbench.extras.follow.redirects import read_redirects
 
 
 @dataclass(frozen=True)

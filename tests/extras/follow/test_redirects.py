@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.redirects import Redirects, read_redirect_file, read_redirects
+from ragbench.extras.follow.redirects import Redirects, read_redirect_file, read_redirects
 from tests.tables import rows
 
 PLACES = {"guide/keys": "guide/keys", "guide/logs": "guide/logs", "intro": "intro", "v2/a/b": "v2/a/b"}

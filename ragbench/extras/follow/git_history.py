@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.git import GitError, git
-from ragbench.benchmark.follow import Earlier
 from ragbench.corpus.folder import SUFFIXES
 from ragbench.corpus.reader import docno_of, parse_document
+from ragbench.extras.follow.follower import Earlier
 
 _MARK = "\x01"
 _LIMIT_S = 300.0  # for one command of git

@@ -1,0 +1,1 @@
+"""Judgments follow pages that moved: the history of git, addresses, redirects and texts say where they are."""
