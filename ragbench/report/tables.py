@@ -12,7 +12,6 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.html import templates
 from ragbench.config.names import label
 from ragbench.evaluation import latency
-from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.verdict import LATENCY, QUALITY
 from ragbench.report import figures, page_tables
 from ragbench.results import measurements
@@ -61,7 +60,7 @@ def print_page_table(table: Table, results: Measurements | None = None) -> None:
 def by_type(results: Measurements) -> pd.DataFrame:
     """The primary measure by query type: a row per type, a column per arm, and the number of queries."""
     frame = results.per_query
-    frame = frame[(frame["level"] == "document") & (frame["measure"] == PRIMARY)]
+    frame = frame[(frame["level"] == "document") & (frame["measure"] == results.primary)]
     table = frame.pivot_table(index="type", columns="arm", values="value", observed=True)[results.arms]
     table.insert(0, "n", frame.groupby("type", observed=True)["qid"].nunique())
     return table.reset_index()

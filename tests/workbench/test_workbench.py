@@ -83,6 +83,13 @@ def test_results_answer_with_frames(measured: Results) -> None:
     assert list(partly.summary()["p95_ms"].isna()) == [True, True, False, False]
     assert "p95_ms" not in replace(measured, latency=measured.latency[:0]).summary()
     assert list(measured.by_type.columns) == ["type", "n", "plain", "own"]
+    config = {**measured.config("plain"), "primary": "RR"}
+    of_primary = replace(measured)
+    of_primary._configs["plain"] = config
+    reciprocal = of_primary.by_type.set_index("type")
+    kinds = measured.topics.set_index("qid")["type"]
+    expected = measured.values("own", "RR").groupby(kinds).mean()
+    assert reciprocal["own"].to_dict() == pytest.approx(expected.to_dict())
     assert set(measured.topics["qid"]) == {"t1", "t2", "t3", "t4", "t5"}
     lost = measured.losses[(measured.losses["arm"] == "own") & (measured.losses["stage"] == "guides_only")]
     assert int(lost["sections"].sum()) == 1
