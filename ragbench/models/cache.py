@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,32 +20,34 @@ from ragbench.models.texts import check_texts
 if TYPE_CHECKING:
     from ragbench.models.bundled_vectors import ShippedVectors
 
+_M = TypeVar("_M", bound=Model)
 
-class _Wrapper:
+
+class _Wrapper(Generic[_M]):
     """A model with the name, the digest and the weights of the one that it wraps."""
 
-    def __init__(self, wrapped: Model) -> None:
-        self._wrapped = wrapped
+    def __init__(self, wrapped: _M) -> None:
+        self.wrapped = wrapped
 
     @property
     def name(self) -> str:
         """As the wrapped model."""
-        return self._wrapped.name
+        return self.wrapped.name
 
     @property
     def digest(self) -> str:
         """As the wrapped model."""
-        return self._wrapped.digest
+        return self.wrapped.digest
 
     @property
     def weights(self) -> Mapping[str, str]:
         """As the wrapped model."""
-        return self._wrapped.weights
+        return self.wrapped.weights
 
     @cached_property
     def numerics(self) -> str:
         """How it rounds on this machine, empty if that is the same everywhere (`ragbench.models.onnx`)."""
-        return getattr(self._wrapped, "numerics", "")
+        return getattr(self.wrapped, "numerics", "")
 
 
 TABLES = ("embeddings", "scores", "answers")
@@ -58,8 +60,8 @@ _BETWEEN_WRITES = 256
 _COUNTS_KEPT = 1 << 14
 
 
-class CachedEncoder(_Wrapper):
-    """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest.
+class CachedEncoder(_Wrapper[Encoder]):
+    """An encoder that computes no vector twice and counts few texts twice: it asks `wrapped` for the rest.
 
     Vectors that come with ragbench (`shipped`) are not computed either. `origins` counts where vectors came from: the
     `cache`, `shipped`, or `computed`.
@@ -67,29 +69,28 @@ class CachedEncoder(_Wrapper):
 
     def __init__(self, encoder: Encoder, cache: Store | Recorded, shipped: ShippedVectors | None = None) -> None:
         super().__init__(encoder)
-        self.encoder = encoder
         self.cache = cache
         self.shipped = shipped
         self.origins: Counter[str] = Counter()
         self._counted = lru_cache(_COUNTS_KEPT)(encoder.count_tokens)
 
     def __repr__(self) -> str:
-        return f"CachedEncoder({self.encoder!r}, {self.cache!r})"
+        return f"CachedEncoder({self.wrapped!r}, {self.cache!r})"
 
     @property
     def passage_digest(self) -> str:
-        """As `encoder`."""
-        return self.encoder.passage_digest
+        """As the wrapped model."""
+        return self.wrapped.passage_digest
 
     @property
     def dim(self) -> int:
-        """As `encoder`."""
-        return self.encoder.dim
+        """As the wrapped model."""
+        return self.wrapped.dim
 
     @property
     def max_tokens(self) -> int:
-        """As `encoder`."""
-        return self.encoder.max_tokens
+        """As the wrapped model."""
+        return self.wrapped.max_tokens
 
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, without markers and uncut."""
@@ -118,14 +119,14 @@ class CachedEncoder(_Wrapper):
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
-        return self._encode(self.digest, texts, self.encoder.encode_queries, None)
+        return self._encode(self.digest, texts, self.wrapped.encode_queries, None)
 
     def encode_passages(
         self, texts: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
         """Unit vectors of passages, shape (n, dim); `progress` counts those that are there first, then others."""
         return self._encode(
-            self.passage_digest, texts, lambda missing: self.encoder.encode_passages(missing, progress), progress
+            self.passage_digest, texts, lambda missing: self.wrapped.encode_passages(missing, progress), progress
         )
 
     def _encode(
@@ -157,21 +158,20 @@ class CachedEncoder(_Wrapper):
         )
 
 
-class CachedCrossEncoder(_Wrapper):
-    """A cross-encoder that scores no pair twice: it asks `cross_encoder` for those that the cache lacks."""
+class CachedCrossEncoder(_Wrapper[CrossEncoder]):
+    """A cross-encoder that scores no pair twice: it asks `wrapped` for those that the cache lacks."""
 
     def __init__(self, cross_encoder: CrossEncoder, cache: Store | Recorded) -> None:
         super().__init__(cross_encoder)
-        self.cross_encoder = cross_encoder
         self.cache = cache
 
     def __repr__(self) -> str:
-        return f"CachedCrossEncoder({self.cross_encoder!r}, {self.cache!r})"
+        return f"CachedCrossEncoder({self.wrapped!r}, {self.cache!r})"
 
     @property
     def max_length(self) -> int:
-        """As `cross_encoder`."""
-        return self.cross_encoder.max_length
+        """As the wrapped model."""
+        return self.wrapped.max_length
 
     def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Raw logits, shape (n,), higher is better."""
@@ -182,7 +182,7 @@ class CachedCrossEncoder(_Wrapper):
         stored = self.cache.read(list(keys))
         missing = [key for key in keys if key not in stored]
         if missing:
-            computed = self.cross_encoder.score(question, [keys[key] for key in missing])
+            computed = self.wrapped.score(question, [keys[key] for key in missing])
             new = {key: score.astype("<f4").tobytes() for key, score in zip(missing, computed, strict=True)}
             self.cache.write(new)
             stored |= new

@@ -48,6 +48,14 @@ def test_vectors_come_back_to_the_bit_and_are_computed_once(bge: Encoder, tmp_pa
     assert second.flags.writeable
 
 
+def test_cached_model_keeps_what_it_wraps_once(bge: Encoder, reranker: CrossEncoder, tmp_path: Path) -> None:
+    for cached, model in (
+        (CachedEncoder(bge, Store(tmp_path / "embeddings.sqlite", "embeddings")), bge),
+        (CachedCrossEncoder(reranker, Store(tmp_path / "scores.sqlite", "scores")), reranker),
+    ):
+        assert [name for name, value in vars(cached).items() if value is model] == ["wrapped"]
+
+
 def test_model_cache_many_texts_are_stored_as_they_come(bge: Encoder, tmp_path: Path) -> None:
     cache, told = Store(tmp_path / "embeddings.sqlite", "embeddings"), []
     texts = [str(number) for number in range(300)]

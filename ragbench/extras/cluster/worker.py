@@ -118,7 +118,7 @@ def embed(agreed: RunTerms, spec: resolve.EncoderSpec, texts: Sequence[str]) -> 
     _check(agreed)
     encoder = _models(agreed).encoder(spec)
     assert isinstance(encoder, CachedEncoder), "a worker has caches"
-    return encoder.encoder.encode_passages(texts)  # kept by the machine of the command, which asks for none twice
+    return encoder.wrapped.encode_passages(texts)  # kept by the machine of the command, which asks for none twice
 
 
 def lacks(agreed: RunTerms, names: Sequence[tuple[str, str]], dask_worker: Any) -> list[tuple[str, str]]:
