@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,9 @@ from ragbench.index.chunks import ChunkTable
 
 SHINGLE, ENOUGH = 4, 0.5
 """A text is placed in a chunk that contains at least half (`ENOUGH`) of its runs of four (`SHINGLE`) words."""
+
+# Names whose documents are looked up once: a search names mostly the same ones.
+_NAMES_KEPT = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class HitMatcher:
         """The documents and chunks of a table."""
         self._table = table
         self._prefix = prefix.strip("/").casefold()
-        self._document = cache(self._named)
+        self._document = lru_cache(_NAMES_KEPT)(self._named)
 
     @property
     def docnos(self) -> Sequence[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.corpus.reader import read_vault
+from ragbench.extras.remote.live import hit_matching
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
@@ -87,6 +88,13 @@ def matcher_of(tmp_path: Path):
         return HitMatcher(index.chunks, prefix)
 
     return of
+
+
+def test_names_that_are_remembered_are_bounded(matcher_of, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hit_matching, "_NAMES_KEPT", 2)
+    matcher = matcher_of(a="Keys open doors.\n")
+    assert [matcher.chunk(LiveHit(name)) for name in ("a", "b", "c", "d", "a")] == [0, None, None, None, 0]
+    assert matcher._document.cache_info().currsize == 2
 
 
 def test_addresses_in_the_frontmatter_are_names(matcher_of) -> None:
