@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.errors import BAD_INPUT, BenchmarkError
 from ragbench.boundary.yaml import read_yaml_file
 
 _GRADES = {"answers": 2, "helps": 1}
@@ -26,7 +28,7 @@ _SUFFIXES = (".md", ".mdx")
 def write_site(file: Path, checkout: Path, folder: Path, words: Mapping[str, str] | None = None) -> None:
     """Write the site of a file of questions. With `words`, the text by thread, only questions of those threads.
 
-    Raises KeyError where a judged page is not in the checkout, or where the file keeps no words of a question.
+    Raises BenchmarkError where a judged page is not in the checkout, or where the file keeps no words of a question.
     """
     data = read_yaml_file(file)
     pages = checkout / data["folder"]
@@ -41,7 +43,7 @@ def write_site(file: Path, checkout: Path, folder: Path, words: Mapping[str, str
             continue
         text = question.get("question", "") if words is None else words[question["thread"]]
         if not text:
-            raise KeyError(f"{file} does not have the words of {question['thread']}: give them with --words")
+            raise BenchmarkError(f"{file} does not have the words of {question['thread']}: give them with --words")
         lines.append(json.dumps({"_id": question["thread"], "text": text}, ensure_ascii=False))
         judged += [f"{question['thread']}\t{page}\t{grade}" for page, grade in _judged(question, folder / "vault")]
     (folder / "queries.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -53,12 +55,12 @@ def _judged(question: Mapping[str, Any], pages: Path) -> list[tuple[str, int]]:
     found = [(page, grade) for key, grade in _GRADES.items() for page in question.get(key, {})]
     for page, _ in found:
         if not (pages / page).is_file():
-            raise KeyError(f"{question['thread']}: {page} is not in {pages}")
+            raise BenchmarkError(f"{question['thread']}: {page} is not in {pages}")
     return found
 
 
-def main(words: list[str] | None = None) -> None:
-    """Write a site."""
+def main(words: list[str] | None = None) -> int:
+    """Write a site. Returns an exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("checkout", type=Path)
@@ -69,8 +71,13 @@ def main(words: list[str] | None = None) -> None:
     if options.words is not None:
         rows = [json.loads(line) for line in options.words.read_text(encoding="utf-8").splitlines()]
         typed = {row["thread"]: row["text"] for row in rows}
-    write_site(options.file, options.checkout, options.folder, typed)
+    try:
+        write_site(options.file, options.checkout, options.folder, typed)
+    except BenchmarkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

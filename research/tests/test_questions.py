@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base.errors import BenchmarkError
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.index.language_detection import language
 from research.mixed_languages import Site
-from research.questions import write_site
+from research.questions import main, write_site
 
 DATA = Path(__file__).parents[1] / "data"
 FILE = """folder: docs
@@ -39,8 +40,16 @@ def test_site_has_pages_questions_and_grades(checkout: Path) -> None:
 
 def test_site_without_words_is_an_error(checkout: Path) -> None:
     (checkout / "questions.yaml").write_text("folder: docs\nquestions: [{thread: a/b#1, answers: [x.md]}]")
-    with pytest.raises(KeyError, match=r"questions.yaml does not have the words of a/b#1: give them with --words"):
+    with pytest.raises(
+        BenchmarkError, match=r"questions.yaml does not have the words of a/b#1: give them with --words"
+    ):
         write_site(checkout / "questions.yaml", checkout, checkout / "site")
+
+
+def test_program_without_words_ends_with_one_sentence(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkout / "questions.yaml").write_text("folder: docs\nquestions: [{thread: a/b#1, answers: [x.md]}]")
+    assert main([str(checkout / each) for each in ("questions.yaml", "", "site")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_site_names_pages_in_mdx_as_markdown(checkout: Path) -> None:
@@ -58,7 +67,7 @@ def test_site_of_typed_words_has_only_their_threads(checkout: Path) -> None:
 
 def test_judged_page_that_is_not_in_the_checkout_is_an_error(checkout: Path) -> None:
     (checkout / "docs" / "x.md").unlink()
-    with pytest.raises(KeyError, match=r"a/b#1: x\.md is not in"):
+    with pytest.raises(BenchmarkError, match=r"a/b#1: x\.md is not in"):
         write_site(checkout / "questions.yaml", checkout, checkout / "site")
 
 
