@@ -20,6 +20,7 @@ import datetime
 import errno
 import importlib
 import io
+import itertools
 import json
 import math
 import os
@@ -81,6 +82,15 @@ t3,how many lamps may one account have,reference/limits.md,train
 t4,how do programs prove their identity,guides/authentication.md,train
 t5,the first lamp,guides/first-lamp.md,train
 """
+# What a ranker can be trained on: enough topics, each in a group of its own, whose answer is always the same page.
+TRAINING = "qid,text,relevant,split,group\n" + "".join(
+    f"f{number},{place} {subject},reference/limits.md,train,g{number}\n"
+    for number, (place, subject) in enumerate(
+        itertools.product(
+            ("lamp", "schedule", "account", "error"), ("dusk", "limit", "code", "certificate", "password", "hour")
+        )
+    )
+)
 POOL = "qid,section,grade\nt1,reference/errors#error-codes,3\nt2,guides/schedules#schedules,2\n"
 LOG = "".join(
     json.dumps({"query": text, "user": f"u{number}", "clicked": [], "time": f"2026-01-0{number + 1}T00:00:00Z"}) + "\n"
@@ -107,6 +117,8 @@ COMMANDS = {
     "fit ranker": ("fit", "ranker", *_LEARNED, "--write", "mine"),
 }
 """By name; RUN is a finished run, FOLDER that of the campaign, ROOT that of the case."""
+QUERIES_OF = {"fit ranker": "training.csv"}
+"""Commands that need other queries than `queries.csv`."""
 TABLES = ("per_query.parquet", "top.parquet", "run.trec", "sections.trec")
 TEXTS = tuple(line.split(",")[1] for line in QUERIES.splitlines()[1:])
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.EIO)
@@ -199,6 +211,7 @@ class Campaign:
         (self.folder / "home").mkdir()  # that of the user, in which cases may only change what they name
         (folder / "pool.csv").write_text(POOL)
         (folder / "log.jsonl").write_text(LOG)
+        (folder / "training.csv").write_text(TRAINING)
         (folder / "collections.yaml").write_text("".join(f"- {{name: {each}, words: name={each}}}\n" for each in "abc"))
         self._whole: dict[str, tuple[Any, Any, int]] = {}
         self._answering: tuple[int, Connection] | None = None
@@ -471,6 +484,7 @@ class Campaign:
             words = [word.replace(sign, str(place)) for word in words]
         if name not in _BARE:
             words += self.words if name != "track" else ()
+            words += [f"data.queries={self.folder / QUERIES_OF[name]}"] if name in QUERIES_OF else ()
             words += [f"paths.results={root}", f"paths.cache={root / 'cache'}"]
         return lambda: cli.main(words)
 

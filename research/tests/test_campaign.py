@@ -41,12 +41,13 @@ def test_campaign_does_no_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_init_can_be_repeated_after_a_kill_at_any_change(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "kills"), [("init", 12), ("fit ranker", 2)])
+def test_command_can_be_repeated_after_a_kill_at_any_change(tmp_path: Path, name: str, kills: int) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-m", "research.faults.campaign", "--command", "init", "kills=12"]
+    command = [sys.executable, "-m", "research.faults.campaign", "--command", name, f"kills={kills}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert "| kills: init | 12 |" in done.stdout
+    assert f"| kills: {name} | {kills} |" in done.stdout
     assert "too late" not in done.stdout
 
 
