@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import importlib
 import inspect
 import re
@@ -31,6 +30,14 @@ sys.path.insert(0, str(ROOT))
 from tools import configuration_page  # noqa: E402
 
 COMMON = {"--help", "--json", "--quiet", "--verbose", "--trust"}
+INHERITED = {
+    "Results": {
+        *("arms", "verdicts", "best_arm", "primary", "exploratory", "parameters", "peak_memory_mb"),
+        *("topics", "top_hits", "fates", "losses", "values", "by_kind", "p95_ms"),
+        *("config", "pipeline", "arm_path", "run"),
+    }
+}
+"""What is listed of the members that a class inherits; the others are for reports."""
 EXAMPLES = 3
 """Examples of a command on its page; `--help` prints all."""
 
@@ -121,8 +128,9 @@ def python_api() -> str:
     for name, each in public.items():
         parts += [f"## {name}", _signature(name, each), _first(each)]
         if inspect.isclass(each):
-            bases: list[type] = [base for base in reversed(each.__mro__) if dataclasses.is_dataclass(base)] or [each]
-            members = {key: value for base in bases for key, value in vars(base).items() if not key.startswith("_")}
+            inherited = {key: value for base in each.__mro__[:0:-1] for key, value in vars(base).items()}
+            inherited = {key: value for key, value in inherited.items() if key in INHERITED.get(name, ())}
+            members = {key: value for key, value in (inherited | vars(each)).items() if not key.startswith("_")}
             own = {key: getattr(getattr(value, "fget", value), "__name__", key) for key, value in members.items()}
             members = {key: value for key, value in members.items() if own[key] == key}  # without earlier names
             values = [(key, value) for key, value in members.items() if isinstance(value, property | cached_property)]

@@ -105,6 +105,14 @@ def test_generated_reference_is_current(page: str) -> None:
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == write(), "run: python tools/reference.py"
 
 
+def test_python_page_lists_inherited_members_that_users_need_once() -> None:
+    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    for owner, members in runpy.run_path(str(ROOT / "tools" / "reference.py"))["INHERITED"].items():
+        section = re.split(r"^## ", page.partition(f"\n## {owner}\n")[2], maxsplit=1, flags=re.M)[0]
+        listed = re.findall(rf"^(?:- `|### {owner}\.)(\w+)", section, re.M)
+        assert members <= set(listed) and len(listed) == len(set(listed))
+
+
 def test_first_screen_is_the_same_on_every_first_page_and_is_an_adopt() -> None:
     texts = [(ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("quickstart.md", "read-results.md")]
     screens = [text[text.index("```\nnDCG@10") :].partition("\n```\n")[0] for text in texts]
