@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ragbench.extras.fit.workbench import tune
     from ragbench.extras.remote.live.objects import retriever
     from ragbench.extras.ship.deployment import load
+    from ragbench.extras.tracking.metrics import mlflow_metrics
     from ragbench.models.functions import encoder, reranker
     from ragbench.search.function_stage import stage
-    from ragbench.tracking import mlflow_metrics
     from ragbench.workbench import Experiment, Results
     from ragbench.workbench.composed import pipeline
     from ragbench.workbench.runs import evaluate

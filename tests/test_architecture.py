@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 ROOTS = {("__init__.py",), ("extras", "__init__.py")}
 
 HOUSE = package_layers.read()
-ONLY_HOME = {"hydra": {"config"}, "mlflow": {"tracking"}}
+ONLY_HOME = {"hydra": {"config"}, "mlflow": {"extras/tracking"}}
 
 
 def modules() -> list[Path]:

@@ -29,13 +29,13 @@ WRITERS = {
     "extras/ship/serving/search_log.py": LINES,
     "extras/systems/parts/prefixes.py": DRAFT,
     "extras/systems/parts/scan.py": DRAFT,
+    "extras/tracking/store.py": ASIDE,
     "index/artefacts.py": DRAFT,
     "index/synonyms.py": DRAFT,
     "index/terms.py": DRAFT,
     "index/vocabulary.py": DRAFT,
     "models/store.py": ASIDE,
     "results/store.py": "into a folder of results, which counts when its record, written last, lists the files",
-    "tracking/store.py": ASIDE,
 }
 
 STAYS = "the folder may stay empty: the next call uses it"
@@ -50,11 +50,11 @@ MAKERS = {
     "extras/fit/tuning/study.py": STAYS,
     "extras/ship/bundle.py": DRAFT,
     "extras/ship/refresh.py": STAYS,
+    "extras/tracking/store.py": STAYS,
     "index/artefacts.py": DRAFT,
     "index/lexical.py": DRAFT,
     "models/store.py": STAYS,
     "results/store.py": "the folder of a run, which the next run removes if the run was killed before its plan",
-    "tracking/store.py": STAYS,
 }
 
 

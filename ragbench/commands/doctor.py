@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import console
+from ragbench.base import console, registry
 from ragbench.base.errors import BAD_INPUT, RagbenchError
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def _parts(settings: Settings) -> Iterator[tuple[str, Callable[[], str], str]]:
     yield "FAISS", _faiss, reinstall
     yield "encoder", lambda: _encoder(settings), reinstall
     yield "re-ranker", _cross_encoder, reinstall
-    yield "MLflow", lambda: _mlflow(settings), "name another store with tracking.uri=sqlite:///<file>"
+    if tracking := registry.find("hook", "tracking"):
+        yield "MLflow", lambda: tracking.state(settings), "name another store with tracking.uri=sqlite:///<file>"
     yield "disk", lambda: _disk(settings), "free some space or set paths.results"
 
 
@@ -134,16 +135,6 @@ def _cross_encoder() -> str:
     if near <= far:
         raise RuntimeError("it prefers the wrong passage of two")
     return f"{model.name}, digest {model.digest[:12]}"
-
-
-def _mlflow(settings: Settings) -> str:
-    import importlib.metadata
-
-    from ragbench import tracking
-
-    target = tracking.target_of(settings)
-    tracking.check(target)
-    return f"MLflow {importlib.metadata.version('mlflow')} on {target.uri}"
 
 
 def _disk(settings: Settings) -> str:

@@ -244,11 +244,10 @@ class Experiment:
 
         `show` is called as soon as there are verdicts, before fresh processes are started to time a cold start.
         """
-        from ragbench import tracking
         from ragbench.experiment.run import run
 
         shared = self.settings[0]
-        if shared.tracking.enabled:
+        if shared.tracking.enabled and (tracking := registry.find("hook", "tracking")):
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in first_lines(shared, has_benchmark=self.given is not None):
@@ -323,14 +322,12 @@ class Experiment:
 
     def keep(self, results: Results) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
-        from ragbench import tracking
-
         if len(self.settings) > 1 and not self.quick:
             try:
                 results.report()
             except (RagbenchError, OSError) as error:
                 _LOG.warning(f"the report could not be written ({error}); results are kept: ragbench report makes it")
-        if self.settings[0].tracking.enabled:
+        if self.settings[0].tracking.enabled and (tracking := registry.find("hook", "tracking")):
             run_id = tracking.log(tracking.target_of(self.settings[0]), results.folder)
             results = dataclasses.replace(results, tracking_run=run_id)
         return results

@@ -277,13 +277,13 @@ class Results(Measurements):
         Returns:
             The id of the run in MLflow, or None if it could not be recorded.
         """
-        from ragbench import tracking
-
+        tracking = registry.required("hook", "tracking", "Results.to_mlflow")
         settings = Settings(self.arms[0], self.shared_config)
         chosen = settings if uri is None else settings.with_values({"tracking.uri": uri})
         target = tracking.target_of(chosen)
         tracking.check(target)
-        return tracking.log(target, self.folder)
+        run_id: str | None = tracking.log(target, self.folder)
+        return run_id
 
     def claims(self, claimed: Mapping[str, float]) -> pd.DataFrame:
         """Return published effects next to the measured ones.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench import tracking
+from ragbench.base import registry
 from ragbench.base.console import counted
 from ragbench.base.errors import ConfigError, ResultsError, did_you_mean
 from ragbench.benchmark.frames import read_qrels_table, read_run_table
@@ -86,7 +86,8 @@ def _folder(name: str, settings: Settings) -> Path:
     if matches:
         listed = ", ".join(folder.name for folder in matches[:_SHOWN]) + (", ..." if len(matches) > _SHOWN else "")
         raise ResultsError(f"'{name}' may be any of {len(matches)} runs ({listed}): type more of the name")
-    if not re.fullmatch(r"[0-9a-f]{32}", name):
+    tracking = registry.find("hook", "tracking")
+    if tracking is None or not re.fullmatch(r"[0-9a-f]{32}", name):
         raise ResultsError(
             f"'{name}' is neither a file nor a run in {settings.results / 'runs'}: name a folder, a part of its "
             "name, or @1 for the newest run"

@@ -16,7 +16,7 @@ import argparse
 import numpy as np
 from scipy.optimize import brentq
 
-from ragbench.results.trend import FACTS, Night, points
+from ragbench.extras.tracking.trend import FACTS, Night, points
 
 NIGHTS, BEFORE, WITHIN, DROP = 300, 10, 3, 0.05
 SIZES = (50, 100, 200)

@@ -15,10 +15,10 @@ from ragbench.base.columns import records
 from ragbench.base.console import probability
 from ragbench.commands import cli
 from ragbench.evidence import t_statistic
+from ragbench.extras.tracking.write import summarise
 from ragbench.report import page_tables, screen
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements, Prediction
-from ragbench.tracking.write import summarise
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
 LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"

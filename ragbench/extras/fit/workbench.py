@@ -54,8 +54,8 @@ def tune(
 
 
 def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark | None) -> Tuning:
-    from ragbench import tracking
     from ragbench.extras.fit.tuning.objective import searchable
+    from ragbench.extras.tracking import store, write
     from ragbench.report import html
 
     def compose(overrides: Sequence[str]) -> Settings:
@@ -68,7 +68,7 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     rules = search.rules_of(base, compose)
     tracked = base.tracking.enabled
     if tracked:
-        tracking.check(tracking.target_of(base))
+        store.check(store.target_of(base))
     whole = benchmark or base.benchmark()
     train, held_out = searchable(whole)
     for sentence in experiment.first_lines(base, has_benchmark=benchmark is not None):
@@ -88,6 +88,6 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     if confirmation is not None:
         html.write(confirmation.results)
     if tracked:
-        run_id = tracking.log(tracking.target_of(base), tuned.folder)
+        run_id = write.log(store.target_of(base), tuned.folder)
         tuning = dataclasses.replace(tuning, tracking_run=run_id)
     return tuning

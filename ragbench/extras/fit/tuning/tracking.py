@@ -1,4 +1,4 @@
-"""Write tracking runs from the folders of finished hyperparameter searches: `ragbench.tracking` calls it by a hook."""
+"""Write tracking runs from folders of finished hyperparameter searches; `extras.tracking` calls it by a hook."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ragbench.base import files
 from ragbench.base.errors import Damaged, ResultsError
 from ragbench.base.options import flat
 from ragbench.boundary.json import read_checksummed
+from ragbench.extras.tracking import write
+from ragbench.extras.tracking.store import FOLDER
 from ragbench.results import measurements, store
-from ragbench.tracking import write
-from ragbench.tracking.store import FOLDER
 
 if TYPE_CHECKING:
-    from ragbench.tracking.store import OpenStore
+    from ragbench.extras.tracking.store import OpenStore
 
 RECORD = "report.json"
 """The file of a finished search, in its folder `tune/NAME` below the results."""

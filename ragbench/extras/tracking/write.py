@@ -9,20 +9,18 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ragbench.base import console, files, registry
+from ragbench.base import console, files, progress, registry
 from ragbench.base.errors import Damaged, ResultsError, TrackingError
 from ragbench.base.fingerprint import digest
-from ragbench.base.progress import steps
-from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
+from ragbench.evaluation import measures
+from ragbench.extras.tracking.store import ARM, FOLDER, RECORD, OpenStore, Target, open_store
 from ragbench.results import measurements, store
-from ragbench.results.measurements import Measurements
-from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Target, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +43,7 @@ FACTS = {
     "models": "ragbench.models",
     "CPU": "ragbench.cpu",
 }
-"""The tags with what must be equal so that runs can be compared over time (`ragbench.results.trend`)."""
+"""The tags with what must be equal so that runs can be compared over time (`ragbench.extras.tracking.trend`)."""
 
 _FILES = (
     *(store.RECORD, "summary.csv", "latency.csv", measurements.DESIGN, "report.html"),
@@ -196,23 +194,23 @@ def mark_complete(into: OpenStore, run: Any, record: Path) -> str:
     return str(run.info.run_id)
 
 
-def log_arms(mlflow: Any, measurements: Measurements, summary: RunSummary) -> None:
+def log_arms(mlflow: Any, results: measurements.Measurements, summary: RunSummary) -> None:
     """Log every arm as a run below the active one."""
-    for arm in steps("logging to MLflow", measurements.arms):
+    for arm in progress.steps("logging to MLflow", results.arms):
         with mlflow.start_run(run_name=arm, nested=True):
-            _log_arm(mlflow, measurements, summary, arm)
+            _log_arm(mlflow, results, summary, arm)
 
 
-def _log_arm(mlflow: Any, measurements: Measurements, summary: RunSummary, arm: str) -> None:
+def _log_arm(mlflow: Any, results: measurements.Measurements, summary: RunSummary, arm: str) -> None:
     of_arm = summary.arms[arm]
     mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in of_arm.parameters.items()})
-    models = {FACTS["models"]: digest(measurements.record.get("models", {}).get(arm))}
+    models = {FACTS["models"]: digest(results.record.get("models", {}).get(arm))}
     mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **models, **summary.tags, **of_arm.tags})
     mlflow.log_metrics(dict(of_arm.metrics))
-    mlflow.log_artifacts(str(measurements.arm_path(arm)), "arm")
-    frame = measurements.per_query[measurements.per_query["arm"] == arm]
+    mlflow.log_artifacts(str(results.arm_path(arm)), "arm")
+    frame = results.per_query[results.per_query["arm"] == arm]
     mlflow.log_table(frame.astype(object), PER_QUERY)
-    benchmark = measurements.record["benchmark"]
+    benchmark = results.record["benchmark"]
     dataset = mlflow.data.from_pandas(
         frame[["qid", "type", "split"]].drop_duplicates().astype(object),
         source=mlflow.data.code_dataset_source.CodeDatasetSource({"benchmark": benchmark["name"]}),
@@ -258,13 +256,13 @@ class RunSummary:
     arms: Mapping[str, ArmSummary]
 
 
-def summarise(measurements: Measurements) -> RunSummary:
+def summarise(results: measurements.Measurements) -> RunSummary:
     """Compute what MLflow shows from the results of a finished run."""
-    judged = measurements.verdicts
-    primary, parameters = metric_name(measurements.primary), measurements.parameters
+    judged = results.verdicts
+    primary, parameters = measures.metric_name(results.primary), results.parameters
     arms: dict[str, ArmSummary] = {}
-    for arm in measurements.arms:
-        every = _metrics(measurements, judged, arm)
+    for arm in results.arms:
+        every = _metrics(results, judged, arm)
         first = {name: every[name] for name in dict.fromkeys((primary, *_HEADLINE)) if name in every}
         rest = {f"{_REST}/{name}": value for name, value in every.items() if name not in first}
         arms[arm] = ArmSummary(parameters[arm], _verdict_tags(judged, arm), first, {**first, **rest})
@@ -276,17 +274,15 @@ def summarise(measurements: Measurements) -> RunSummary:
         for column in columns
         if column in summary.headline
     }
-    note = _note(table, judged, f"Change from {measurements.arms[0]}, with {measurements.interval} CIs:")
-    return RunSummary(_name(measurements), _tags(measurements), side_by_side, table, note, arms)
+    note = _note(table, judged, f"Change from {results.arms[0]}, with {results.interval} CIs:")
+    return RunSummary(_name(results), _tags(results), side_by_side, table, note, arms)
 
 
-def _name(measurements: Measurements) -> str:
+def _name(results: measurements.Measurements) -> str:
     """The arms and what they were measured on: `baseline, rerank on notes (test)`."""
-    listed = ", ".join(measurements.arms)
-    listed = (
-        listed if len(listed) <= _MAX_NAME else f"{len(measurements.arms)} arms: {listed[:_MAX_NAME].rstrip(', ')} ..."
-    )
-    return f"{listed} on {measurements.record['benchmark']['name']} ({measurements.record['split']})"
+    listed = ", ".join(results.arms)
+    listed = listed if len(listed) <= _MAX_NAME else f"{len(results.arms)} arms: {listed[:_MAX_NAME].rstrip(', ')} ..."
+    return f"{listed} on {results.record['benchmark']['name']} ({results.record['split']})"
 
 
 def _note(table: pd.DataFrame, judged: pd.DataFrame, title: str) -> str:
@@ -336,25 +332,25 @@ def _verdict_metrics(judged: pd.DataFrame, arm: str) -> dict[str, float]:
     return {name: float(rows.iloc[0][key]) for key, name in _EFFECTS.items() if rows.iloc[0][key] == rows.iloc[0][key]}
 
 
-def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict[str, float]:
+def _metrics(results: measurements.Measurements, judged: pd.DataFrame, arm: str) -> dict[str, float]:
     """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
-    frame = measurements.per_query[measurements.per_query["arm"] == arm]
+    frame = results.per_query[results.per_query["arm"] == arm]
     named: dict[str, float] = {}
     for (level, measure), values in frame.groupby(["level", "measure"], observed=True)["value"]:
         prefix = "" if level == "document" else f"{level}_"
-        named[prefix + metric_name(str(measure))] = float(values.mean())
+        named[prefix + measures.metric_name(str(measure))] = float(values.mean())
     documents = frame[frame["level"] == "document"]
     for (kind, measure), values in documents.groupby(["type", "measure"], observed=True)["value"]:
-        named[f"{metric_name(str(measure))}.{kind}"] = float(values.mean())
-    for row in measurements.latency[measurements.latency["arm"] == arm].to_dict(orient="records"):
+        named[f"{measures.metric_name(str(measure))}.{kind}"] = float(values.mean())
+    for row in results.latency[results.latency["arm"] == arm].to_dict(orient="records"):
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
-    if (net := measurements.net_p95_ms.get(arm)) is not None:
+    if (net := results.net_p95_ms.get(arm)) is not None:
         named["net_p95_ms"] = net
-    if arm in (index_bytes := measurements.record.get("index_bytes", {})):
+    if arm in (index_bytes := results.record.get("index_bytes", {})):
         named["index_bytes"] = float(index_bytes[arm])
-    if arm in measurements.peak_memory_mb:
-        named["peak_memory_mb"] = measurements.peak_memory_mb[arm]
+    if arm in results.peak_memory_mb:
+        named["peak_memory_mb"] = results.peak_memory_mb[arm]
     named |= _verdict_metrics(judged, arm)
     return {_safe(name): value for name, value in named.items() if value == value}
 
@@ -364,68 +360,18 @@ def _safe(name: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", name, flags=re.ASCII)
 
 
-def _tags(measurements: Measurements) -> dict[str, str]:
-    environment, benchmark = measurements.record["environment"], measurements.record["benchmark"]
+def _tags(results: measurements.Measurements) -> dict[str, str]:
+    environment, benchmark = results.record["environment"], results.record["benchmark"]
     git = environment["git"] or {}
     return {
-        FOLDER: str(measurements.folder.absolute()),
+        FOLDER: str(results.folder.absolute()),
         "ragbench.benchmark": str(benchmark["name"]),
         FACTS["judgments"]: str(benchmark["digest"]),
         FACTS["documents"]: str(benchmark.get("collection", "")),
-        FACTS["queries"]: digest([benchmark.get("questions"), measurements.record["split"]]),
-        FACTS["measure"]: measurements.primary,
+        FACTS["queries"]: digest([benchmark.get("questions"), results.record["split"]]),
+        FACTS["measure"]: results.primary,
         FACTS["CPU"]: str(environment.get("processor", "")),
-        "ragbench.split": str(measurements.record["split"]),
+        "ragbench.split": str(results.record["split"]),
         "mlflow.source.git.commit": str(git.get("commit", "")),
         "ragbench.dirty": str(git.get("dirty", "")),
     }
-
-
-def mlflow_metrics(measures: Sequence[Any] = ("nDCG@10", "nDCG@5", "RR", "R@100")) -> list[Any]:
-    """Return metrics for `mlflow.models.evaluate(..., model_type="retriever", extra_metrics=...)`.
-
-    Predictions are lists of ids, best first; targets are lists of relevant ids, or mappings from id to grade.
-
-    Args:
-        measures: Names of ir_measures, trec_eval or PyTerrier.
-
-    Returns:
-        A metric of MLflow per measure, with the values of ir_measures.
-
-    Raises:
-        ConfigError: A measure is unknown.
-
-    Example:
-        >>> import ragbench
-        >>> len(ragbench.mlflow_metrics(["nDCG@10", "RR"]))
-        2
-    """
-    from mlflow.metrics import make_metric
-
-    names = list(map(own_name, measures))
-    check(names)
-    make: Any = make_metric
-    return [make(eval_fn=_scorer(name), greater_is_better=True, name=metric_name(name)) for name in names]
-
-
-def _scorer(measure: str) -> Any:
-    def scores(predictions: Any, targets: Any, metrics: Any) -> Any:
-        from mlflow.metrics import MetricValue
-
-        qids = [str(number) for number in range(len(predictions))]
-        ranked = [[(str(docno), 0.0) for docno in dict.fromkeys(hits)] for hits in predictions]
-        run = {qid: decreasing(hits) for qid, hits in zip(qids, ranked, strict=True)}
-        qrels = {qid: _grades(judged) for qid, judged in zip(qids, targets, strict=True)}
-        frame = evaluate(run, qrels, [measure])
-        by_qid: dict[str, float] = dict(
-            frame.loc[frame["measure"] == measure, ["qid", "value"]].itertuples(index=False)
-        )
-        values = [float(by_qid.get(qid, 0.0)) for qid in qids]
-        return MetricValue(scores=values, aggregate_results={"mean": sum(values) / max(1, len(values))})
-
-    return scores
-
-
-def _grades(judged: Any) -> dict[str, int]:
-    pairs = judged.items() if isinstance(judged, Mapping) else ((docno, 1) for docno in judged)
-    return {str(docno): int(grade) for docno, grade in pairs}

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import console
 from ragbench.base.columns import Columns
-from ragbench.base.console import counted, with_interval
-from ragbench.results.trend import CONFIRMED, TrendPoint
+from ragbench.extras.tracking.trend import CONFIRMED, TrendPoint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def compact(points: Sequence[TrendPoint]) -> pd.DataFrame:
     for point in points:
         line, date, run, queries, mean, low, high, change, change_low, change_high, note = _row(point)
         value = f"{mean:.3f} [{low:.3f} {high:.3f}]" if low == low else f"{mean:.3f}"
-        moved = "" if change is None else with_interval(change, change_low, change_high)
+        moved = "" if change is None else console.with_interval(change, change_low, change_high)
         rows.append((line, date, run, queries, value, moved, note))
     return pd.DataFrame(rows, columns=["line", "date", "run", "queries", "mean [95% CI]", "change [95% CI]", "note"])
 
@@ -57,4 +57,6 @@ def sentence(points: Sequence[TrendPoint]) -> str:
             f": {last.broke}" if last.broke else ""
         )
     words = {"": "no alarm", "begins": "ALARM", "lasts": "the alarm lasts"}[last.alarm]
-    return f"line {last.line} of {counted(len(line), 'run')}: {words}; the last is {last.change.difference:+.3f}"
+    return (
+        f"line {last.line} of {console.counted(len(line), 'run')}: {words}; the last is {last.change.difference:+.3f}"
+    )

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench import tracking
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.report import trend as shown
-from ragbench.results.trend import CONFIRMED, FACTS, REFERENCE, Night, points, reference
+from ragbench.extras import tracking
+from ragbench.extras.tracking import trend_table
+from ragbench.extras.tracking.trend import CONFIRMED, FACTS, REFERENCE, Night, points, reference
 
 QUERIES = 100
 SAME = dict.fromkeys(FACTS, "same")
@@ -66,9 +66,9 @@ def test_trend_says_documents_where_their_digest_covers_the_judgments_too() -> N
         [night(0), night(1, documents="b", judgments="b"), night(2, BASE[:50], documents="b", judgments="b")]
     )
     assert [point.broke for point in found] == ["", "documents changed", "queries changed"]
-    frame = shown.frame(found)
+    frame = trend_table.frame(found)
     assert frame["note"].tolist() == ["", "new line: documents changed", "new line: queries changed"]
-    assert shown.sentence(found) == "line 3 has one run, so there is nothing to compare: queries changed"
+    assert trend_table.sentence(found) == "line 3 has one run, so there is nothing to compare: queries changed"
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ragbench import tracking
 from ragbench.base.errors import ConfigError, TrackingError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
@@ -20,12 +19,14 @@ from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.experiment import differences
 from ragbench.experiment.run import run
+from ragbench.extras import tracking
+from ragbench.extras.tracking import store as tracking_store
+from ragbench.extras.tracking import write
+from ragbench.extras.tracking.store import Target
 from ragbench.report import html
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
-from ragbench.tracking import Target, write
-from ragbench.tracking import store as tracking_store
 from tests.naming import naming
 
 # MLflow and the libraries below it warn of each other.
@@ -311,7 +312,7 @@ def test_mlflow_broken_store_is_set_aside_and_made_again_from_the_results(harm, 
 
 def test_mlflow_store_of_other_tables_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    tracking.pages(own_store(tmp_path))
+    write.pages(own_store(tmp_path))
     assert tracking_store._fault(path) is None
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'old'")
@@ -327,16 +328,16 @@ def test_mlflow_store_of_other_tables_is_broken(tmp_path: Path) -> None:
 def test_mlflow_missing_runs_are_logged_once(single, tmp_path: Path, capsys, caplog) -> None:
     target = own_store(tmp_path)
     first, second = (copied(single, tmp_path, name) for name in ("one", "two"))
-    assert tracking.log_missing(target) == [first, second]
+    assert write.log_missing(target) == [first, second]
     damaged = copied(single, tmp_path, "three")
     (damaged / "summary.csv").write_text("")
-    assert tracking.log_missing(target) == []
+    assert write.log_missing(target) == []
     assert len(caplog.messages) == 1 and f"{damaged} was not logged" in caplog.messages[0]
     assert len(logged(target)) == 2
     assert cli.main(["track", "--all", f"paths.results={tmp_path}"]) == 0
     assert capsys.readouterr().out.endswith(f"0 logged to {target.uri}\n")
     full = tmp_path / "full.db"
-    tracking.pages(named(f"sqlite:///{full}", tmp_path))
+    write.pages(named(f"sqlite:///{full}", tmp_path))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
@@ -359,7 +360,7 @@ def test_mlflow_half_logged_run_is_logged_again(single, tmp_path: Path) -> None:
     run_id = tracking.log(target, folder)
     whole = logged(target)
     mlflow.MlflowClient(target.uri).delete_tag(run_id, "ragbench.record")
-    assert tracking.log_missing(target) == [folder]
+    assert write.log_missing(target) == [folder]
     assert logged(target) == whole
 
 
@@ -367,11 +368,11 @@ COLD = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from ragbench import tracking
+from ragbench.extras.tracking import store, write
 
 root = Path(sys.argv[1])
-target = tracking.Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, is_ours=True)
-sys.exit(tracking.log(target, root / "runs" / sys.argv[2]) is None)
+target = store.Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, is_ours=True)
+sys.exit(write.log(target, root / "runs" / sys.argv[2]) is None)
 """
 
 

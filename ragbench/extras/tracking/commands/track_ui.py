@@ -35,15 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run MLflow's server, and print its pages as soon as it accepts connections."""
-    from ragbench import tracking
     from ragbench.config import composition
+    from ragbench.extras.tracking import store, write
 
     _require_free(arguments.port)
     settings = composition.compose(arguments.overrides)
-    target = tracking.target_of(settings)
-    tracking.check(target)
+    target = store.target_of(settings)
+    store.check(target)
     _LOG.info("MLflow is starting")
-    pages = tracking.pages(target)
+    pages = write.pages(target)
     environment = {
         **os.environ,
         "MLFLOW_BACKEND_STORE_URI": target.uri,  # it may contain a password: not an argument, which others see

@@ -30,21 +30,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Find what is asked for, log it, say what was logged."""
-    from ragbench import tracking
     from ragbench.config import composition
+    from ragbench.extras.tracking import store, write
     from ragbench.workbench.runs import find, split_words
 
     named, overrides = split_words(arguments.words)
     if arguments.all == bool(named):
         raise TrackingError("specify what to write to MLflow: --all, or folders of runs and searches, but not both")
     settings = composition.compose(overrides)
-    target = tracking.target_of(settings)
+    target = store.target_of(settings)
     folders = [find(name, settings) for name in named]
-    tracking.check(target)
+    store.check(target)
     if arguments.all:
-        written = tracking.log_missing(target)
+        written = write.log_missing(target)
     else:
-        written = [folder for folder in folders if tracking.log(target, folder)]
+        written = [folder for folder in folders if write.log(target, folder)]
         if len(written) < len(folders):
             raise TrackingError(f"{len(folders) - len(written)} of {len(folders)} folders were not logged (see above)")
     if arguments.json:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import TrackingError, why_unreadable
-from ragbench.boundary.paths import resolved
+from ragbench.boundary import paths
 from ragbench.config.settings import Settings
 from ragbench.results import store
 
@@ -75,7 +75,7 @@ def target_of(settings: Settings) -> Target:
     """`tracking.uri`, else a SQLite file in the results folder."""
     tracking = settings.tracking
     uri = str(tracking.uri or f"{_SQLITE}{(settings.results / 'mlflow.db').absolute()}")
-    uri = resolved(uri) if uri.startswith("env:") else uri
+    uri = paths.resolved(uri) if uri.startswith("env:") else uri
     return Target(uri, tracking.experiment, settings.results, not tracking.uri)
 
 
@@ -108,6 +108,15 @@ def check(target: Target) -> None:
             f"the MLflow store {path} cannot be used ({fault}): name another with tracking.uri=sqlite:///<file> "
             f"or turn tracking off with tracking.enabled=false"
         ) from None
+
+
+def state(settings: Settings) -> str:
+    """The version of MLflow and the store, as `ragbench doctor` prints them. TrackingError as by `check`."""
+    import importlib.metadata
+
+    target = target_of(settings)
+    check(target)
+    return f"MLflow {importlib.metadata.version('mlflow')} on {target.uri}"
 
 
 def _plugin_schemes() -> set[str]:

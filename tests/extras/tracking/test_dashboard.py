@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from ragbench import tracking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.experiment.run import run
+from ragbench.extras import tracking
+from ragbench.extras.tracking.store import Target
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
@@ -43,7 +44,7 @@ def compared(workplace: Path, tmp_path_factory: pytest.TempPathFactory, benchmar
     return frame
 
 
-def store(measured: Measurements) -> tracking.Target:
+def store(measured: Measurements) -> Target:
     return tracking.target_of(composition.compose([f"paths.results={measured.folder.parents[1]}"]))
 
 

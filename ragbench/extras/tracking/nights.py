@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ragbench.base import progress
 from ragbench.base.errors import TrackingError, redacted
-from ragbench.base.progress import steps
-from ragbench.results.trend import Night
-from ragbench.tracking.store import ARM, Target, open_store
-from ragbench.tracking.write import FACTS, PARENT, PER_QUERY
+from ragbench.extras.tracking.store import ARM, Target, open_store
+from ragbench.extras.tracking.trend import Night
+from ragbench.extras.tracking.write import FACTS, PARENT, PER_QUERY
 
 
-def nights(target: Target, arm: str | None = None) -> tuple[str, list[Night]]:
+def read(target: Target, arm: str | None = None) -> tuple[str, list[Night]]:
     """The arm and its runs in any order; `arm` may be omitted where the store has one. Raises TrackingError."""
     if target.database is not None and not target.database.exists():
         raise TrackingError(f"MLflow store {redacted(target.uri)} does not exist: ragbench track --all writes it")
@@ -23,7 +23,7 @@ def nights(target: Target, arm: str | None = None) -> tuple[str, list[Night]]:
         arm = _one([str(run.data.tags[ARM]) for run in runs], arm, target)
         started = cache(lambda run_id: int(into.client.get_run(run_id).info.start_time))
         chosen = [run for run in runs if run.data.tags[ARM] == arm]
-        return arm, [_night(into.mlflow, run, started) for run in steps("reading runs", chosen)]
+        return arm, [_night(into.mlflow, run, started) for run in progress.steps("reading runs", chosen)]
 
 
 def _one(arms: list[str], arm: str | None, target: Target) -> str:

@@ -28,22 +28,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, judge them, print the newest."""
-    from ragbench import tracking
     from ragbench.config import composition
-    from ragbench.report import trend
-    from ragbench.results.trend import points
+    from ragbench.extras.tracking import nights, store, trend, trend_table
 
     settings = composition.compose(arguments.overrides)
-    target = tracking.target_of(settings)
-    tracking.check(target)
+    target = store.target_of(settings)
+    store.check(target)
     with console.progress(arguments.quiet):
-        arm, nights = tracking.nights(target, arguments.arm)
-        found = points(nights)
+        arm, runs = nights.read(target, arguments.arm)
+        found = trend.points(runs)
     title = f"{found[-1].night.facts['measure'] or 'nDCG@10'} of {arm} over time"
-    frame = trend.frame(found)
+    frame = trend_table.frame(found)
     if arguments.json:
         console.print_json({"arm": arm, "alarm": bool(found[-1].alarm), "runs": frame})
     else:
-        console.print_table(trend.compact(found[-_SHOWN:]), title)
-        console.print_text(trend.sentence(found))
+        console.print_table(trend_table.compact(found[-_SHOWN:]), title)
+        console.print_text(trend_table.sentence(found))
     return FAILED if found[-1].alarm else 0
