@@ -12,10 +12,10 @@ from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
 from ragbench.index import analyzers
 from ragbench.index.lexical import Bm25F
+from ragbench.search.stages import retrieve
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.rank import Rank
-from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 FUSIONS = ("rrf", "convex/min_max")
 """The fusions that a statement of SQL has; a chunk that a source did not return has its lowest score there."""
@@ -58,7 +58,7 @@ class SearchPlan(Validated):
     @staticmethod
     def of(settings: Settings, format: str) -> SearchPlan:
         """The plan of a configuration whose fusion is one of FUSIONS. ConfigError where it has no source for it."""
-        dense, lexical = settings.pipeline.first(RetrieveDense), chunk_words(settings)
+        dense, lexical = settings.pipeline.first(retrieve.RetrieveDense), chunk_words(settings)
         if dense is None and lexical is None:
             raise ConfigError(
                 f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
@@ -84,15 +84,15 @@ class SearchPlan(Validated):
         )
 
 
-def chunk_words(settings: Settings) -> RetrieveLexical | None:
+def chunk_words(settings: Settings) -> retrieve.RetrieveLexical | None:
     """The search for chunks by their words, None without one."""
-    retrievers = settings.pipeline.all_of(RetrieveLexical).values()
+    retrievers = settings.pipeline.all_of(retrieve.RetrieveLexical).values()
     return next((stage for stage in retrievers if stage.index is None or stage.index.unit == "chunk"), None)
 
 
-def document_words(settings: Settings) -> RetrieveLexical | None:
+def document_words(settings: Settings) -> retrieve.RetrieveLexical | None:
     """The search for whole documents by the same words as the chunks, None without one."""
-    retrievers = settings.pipeline.all_of(RetrieveLexical).values()
+    retrievers = settings.pipeline.all_of(retrieve.RetrieveLexical).values()
     return next((stage for stage in retrievers if stage.index and stage.index.unit == "document"), None)
 
 
@@ -111,7 +111,7 @@ def has_fusion(settings: Settings) -> bool:
 
 def without_ranker(settings: Settings) -> Settings:
     """The configuration as the engine alone runs it: the searches by vectors and BM25, their fusion and the cut."""
-    kept_stages = {id(stage) for stage in (settings.pipeline.first(RetrieveDense), chunk_words(settings))}
+    kept_stages = {id(stage) for stage in (settings.pipeline.first(retrieve.RetrieveDense), chunk_words(settings))}
     kept_stages.add(id(document_words(settings)))
     off = {
         name: dict[str, Any]()

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ragbench.base import git, locations
 from ragbench.base.errors import ConfigError, ResultsError
-from ragbench.base.git import GitError, GitMissing, git
-from ragbench.base.locations import PROJECT_FILE
 
 _UNLESS_SAID = {"tracking.enabled": "false", "latency.enabled": "false"}
 """A machine of CI has noisy times, and keeps no store."""
@@ -36,10 +35,9 @@ def measured(commit: str, words: Sequence[str], trust: bool = False) -> Iterator
         work, before = Path(place), Path(place) / "before"
         _git(top, "worktree", "add", "--quiet", "--detach", str(before), commit)
         try:
-            if not (before / below / PROJECT_FILE).is_file():
-                raise ConfigError(
-                    f"commit {commit} has no {below}{PROJECT_FILE}: nothing can be compared before it is merged"
-                )
+            if not (before / below / locations.PROJECT_FILE).is_file():
+                file = f"{below}{locations.PROJECT_FILE}"
+                raise ConfigError(f"commit {commit} has no {file}: nothing can be compared before it is merged")
             yield _run(before / below, work, "was", words, trust), _run(here, work, "is", words, trust)
         finally:
             _git(top, "worktree", "remove", "--force", str(before), check=False)
@@ -65,10 +63,10 @@ def _run(folder: Path, work: Path, name: str, words: Sequence[str], trust: bool)
 def _git(folder: Path, *words: str, check: bool = True) -> str:
     """The output of a command of Git in one line; "" for one that fails unchecked."""
     try:
-        return git(folder, *words).decode("utf-8", "replace").strip()
-    except GitMissing:
+        return git.git(folder, *words).decode("utf-8", "replace").strip()
+    except git.GitMissing:
         raise ConfigError("--base needs git on the PATH: install it") from None
-    except GitError as error:
+    except git.GitError as error:
         if check:
             raise ConfigError(f"git {words[0]} fails in {folder}: {error}") from None
         return ""

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ragbench.base import options
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
-from ragbench.base.options import with_value
 from ragbench.config import available, composition
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import key_of, word
@@ -52,7 +52,7 @@ class _Difference:
         """What the file says, without its comments."""
         nested: dict[str, Any] = {}
         for key, value in self.values.items():
-            nested = with_value(nested, key.split("."), value)
+            nested = options.with_value(nested, key.split("."), value)
         chosen = [{f"override /{group}": option} for group, option in sorted(self.options.items())]
         return {"defaults": [self.preset, *chosen], "name": name, **nested}
 

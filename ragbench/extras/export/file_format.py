@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ragbench.base import registry
-from ragbench.base.console import counted, interval
+from ragbench.base import console, registry
+from ragbench.base.console import counted
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import ArmBuilder, Settings
-from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
+from ragbench.evaluation import measures
+from ragbench.evidence import statistics
 from ragbench.evidence.cost import NET
-from ragbench.evidence.statistics import compare
 from ragbench.extras.export import measured_arm
 from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
-from ragbench.results import measurements
-from ragbench.results.measurements import Prediction
-from ragbench.results.store import arm_folder
+from ragbench.results import measurements, store
 
 if TYPE_CHECKING:
     from ragbench.benchmark.runs import Run
@@ -61,8 +59,8 @@ class Replay:
     def sentence(self) -> str:
         """Both scores and the interval of their difference in one line."""
         return (
-            f"{PRIMARY} {self.measured:.3f} measured, {self.replayed:.3f} {self.where}: change "
-            f"{interval(self.low, self.high)}, 95% CI, on {counted(self.topics, 'query')}"
+            f"{measures.PRIMARY} {self.measured:.3f} measured, {self.replayed:.3f} {self.where}: change "
+            f"{console.interval(self.low, self.high)}, 95% CI, on {counted(self.topics, 'query')}"
         )
 
     def require(self, limit: float, format: str) -> None:
@@ -101,21 +99,23 @@ class Bench:
         """The score of other settings next to the measured one."""
         arm = self.arm(settings)
         states = arm.pipeline(self.queries(), arm.index)
-        return self.score(document_run(states, arm.index.chunks), "emulated by ragbench")
+        return self.score(measures.document_run(states, arm.index.chunks), "emulated by ragbench")
 
     def score(self, run: Run, where: str) -> Replay:
         """A run over documents next to that of the measured arm. Raises ResultsError when no topic can be compared."""
         measured_run = self.measured.results.run(self.measured.name)
         values = []
         for answered in ({qid: measured_run.get(qid, ()) for qid in run}, run):
-            frame = evaluate(answered, self.benchmark.document_qrels, [PRIMARY], self.benchmark.unanswerable)
-            values.append(frame[frame["measure"] == PRIMARY].set_index("qid")["value"].sort_index())
+            frame = measures.evaluate(
+                answered, self.benchmark.document_qrels, [measures.PRIMARY], self.benchmark.unanswerable
+            )
+            values.append(frame[frame["measure"] == measures.PRIMARY].set_index("qid")["value"].sort_index())
         old, new = values
         if not len(old):
             raise ResultsError(
                 f"no topic of {self.measured.results.folder} has a relevant document, so a translation cannot be priced"
             )
-        comparison = compare(new.to_numpy(), old.to_numpy(), seed=_SEED)
+        comparison = statistics.compare(new.to_numpy(), old.to_numpy(), seed=_SEED)
         low, high = (comparison.difference if np.isnan(end) else end for end in (comparison.ci_low, comparison.ci_high))
         return Replay(comparison.mean_baseline, comparison.mean_candidate, float(low), float(high), comparison.n, where)
 
@@ -145,7 +145,7 @@ class Request:
 
     def output_path(self, arm: MeasuredArm, ending: str) -> Path:
         """`out`, or the path in the run's folder `exports`."""
-        return self.out or arm.results.folder / "exports" / f"{arm_folder(arm.name)}{ending}"
+        return self.out or arm.results.folder / "exports" / f"{store.arm_folder(arm.name)}{ending}"
 
     def refuse_load(self) -> None:
         """Raise ConfigError for an address to load the search into."""
@@ -233,7 +233,7 @@ def sentences(measured: MeasuredArm, evidence: Evidence) -> list[str]:
         f"Measured on {record['benchmark']['name']} ({record['benchmark']['digest'][:12]}), split {record['split']}, "
         f"{record['topics']} topics.",
     ]
-    quality = sorted(measured.quality.items(), key=lambda item: item[0] != PRIMARY)
+    quality = sorted(measured.quality.items(), key=lambda item: item[0] != measures.PRIMARY)
     lines.append(", ".join(f"{name} {value:.4f}" for name, value in quality) + ".")
     latency, net = measured.latency, measured.results.net_p95_ms.get(measured.name)
     busy = "" if net is None else f" (p95 {net:.1f} ms with the {NET}, because the machine was busy)"
@@ -286,7 +286,7 @@ def write(
     return form.write(measured, request, evidence)
 
 
-def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:
+def _advice(measured: MeasuredArm, evidence: Evidence) -> measurements.Prediction:
     """Predicted effects of the arm. Raises ConfigError where too few other collections measured it."""
     advised = measurements.predictions_of_run(measured.results, [measured.name], evidence.baseline)
     if not advised:

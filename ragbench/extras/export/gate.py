@@ -17,20 +17,17 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import console, locations
-from ragbench.base.console import counted, interval
+from ragbench.base.console import counted
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
 from ragbench.base.options import Confidence, Share, Validated, Weight
-from ragbench.benchmark.judgments import read_judgments
+from ragbench.benchmark import judgments
 from ragbench.benchmark.runs import read_run
-from ragbench.evaluation import contexts
-from ragbench.evaluation.measures import DOCUMENT, PASSAGE
-from ragbench.evaluation.moves import Answers, Moved, moves
+from ragbench.evaluation import contexts, measures, moves
+from ragbench.evidence import verdict
 from ragbench.evidence.arms import Arms, JudgedContrast, Policy
-from ragbench.evidence.verdict import LATENCY, QUALITY, LevelComparison
 from ragbench.extras.export import gate_page
 from ragbench.extras.export.measured_arm import MeasuredArm
-from ragbench.results import comparisons, labels
-from ragbench.results.measurements import CONTEXTS, DOCUMENTS, Measurements
+from ragbench.results import comparisons, labels, measurements
 
 _Outcome = Literal["passes", "fails", "not checked"]
 
@@ -47,7 +44,7 @@ class Check:
     outcome: _Outcome
     message: str
     undecided: bool = False
-    levels: tuple[LevelComparison, ...] = ()
+    levels: tuple[verdict.LevelComparison, ...] = ()
     excluded: frozenset[str] = frozenset()
 
 
@@ -119,7 +116,7 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
         )
     pair = Arms({role: Arms.of(shared[role], policy).arms[arm.name] for role, arm in roles.items()}, policy)
     for role, arm in pair.arms.items():
-        if DOCUMENT not in arm.levels:
+        if measures.DOCUMENT not in arm.levels:
             raise ConfigError(f"'{policy.measure}' was not measured by the {role}: name another with --measure")
     (alone,) = pair.against(BASELINE)
     judged = alone
@@ -158,9 +155,9 @@ def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) ->
 def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, smallest_effect: float) -> Check:
     levels = tuple(judged.levels.values())
     texts = "; ".join(level.text(smallest_effect) for level in levels)
-    reasons = [f"{QUALITY[judged.verdict.quality]}: {texts} ({judged.verdict.family})"]
+    reasons = [f"{verdict.QUALITY[judged.verdict.quality]}: {texts} ({judged.verdict.family})"]
     if judged.verdict.quality != alone.verdict.quality:
-        reasons.append(f"as a single comparison it would be {QUALITY[alone.verdict.quality]}")
+        reasons.append(f"as a single comparison it would be {verdict.QUALITY[alone.verdict.quality]}")
     checks = [check_level(level, margin) for level in levels]
     reasons += [sentence for _, sentence in checks if sentence]
     outcomes = {outcome for outcome, _ in checks}
@@ -170,7 +167,9 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     return Check("quality", outcome, "; ".join(reasons), outcome == "not checked", levels)
 
 
-def _with_shared_labels(roles: Mapping[str, MeasuredArm], doubtful: frozenset[str]) -> dict[str, Measurements]:
+def _with_shared_labels(
+    roles: Mapping[str, MeasuredArm], doubtful: frozenset[str]
+) -> dict[str, measurements.Measurements]:
     """The results of both; where pages have moved, of the queries that have labels in both, and no doubtful ones."""
     results = {role: arm.results for role, arm in roles.items()}
     found = results[CANDIDATE].labels
@@ -236,7 +235,7 @@ def _mean_change(old: Mapping[str, float], new: Mapping[str, float]) -> float:
     return sum(new[qid] - old[qid] for qid in common) / len(common) if common else float("nan")
 
 
-def check_level(level: LevelComparison, margin: float) -> tuple[_Outcome, str]:
+def check_level(level: verdict.LevelComparison, margin: float) -> tuple[_Outcome, str]:
     """Return whether a level excludes a loss of `margin` (0: is not significantly worse), and a sentence about it."""
     name, bound = level.name, level.at_least()
     if margin and level.not_worse(margin):
@@ -252,7 +251,7 @@ def check_level(level: LevelComparison, margin: float) -> tuple[_Outcome, str]:
     return "not checked", f"a loss of {margin:g} in {name}s is not excluded{could}{_more_topics(level, margin)}"
 
 
-def _more_topics(level: LevelComparison, margin: float) -> str:
+def _more_topics(level: verdict.LevelComparison, margin: float) -> str:
     """How many more topics would show that the loss is smaller than the margin, if the effect is the one found."""
     comparison = level.comparison
     slack = comparison.difference + margin
@@ -270,7 +269,7 @@ def _latency(judged: JudgedContrast) -> Check:
     return Check(
         "latency",
         outcomes[cost.axis],
-        f"{LATENCY[cost.axis]}: {text}" if cost.added else text,
+        f"{verdict.LATENCY[cost.axis]}: {text}" if cost.added else text,
         undecided=measured and cost.axis == "open",
     )
 
@@ -279,7 +278,7 @@ def _pollution(candidate: MeasuredArm, limit: float) -> Check:
     """Whether the mean pollution of the candidate's contexts exceeds a share, by folder or by document type."""
     results, budget = candidate.results, candidate.settings.context_tokens
     pollution = {
-        by: results.values(candidate.name, contexts.share_within(by, budget), level=PASSAGE).mean()
+        by: results.values(candidate.name, contexts.share_within(by, budget), level=measures.PASSAGE).mean()
         for by in contexts.GROUPS
     }
     if any(np.isnan(share) for share in pollution.values()):
@@ -291,7 +290,7 @@ def _pollution(candidate: MeasuredArm, limit: float) -> Check:
     over = [by for by, share in pollution.items() if share > limit]
     if not over:
         return Check("pollution", "passes", f"{shares}; at most {limit:.1%} is allowed")
-    rows = contexts.polluters(results.arm_tables(CONTEXTS, ("arm", *contexts.COLUMNS)), limit=1)
+    rows = contexts.polluters(results.arm_tables(measurements.CONTEXTS, ("arm", *contexts.COLUMNS)), limit=1)
     rows = rows[(rows["arm"] == candidate.name) & (rows["by"] == over[-1])]
     worst = "".join(
         f"; worst: {row.by} '{row.group}' with {row.pollution:.1%} ({row.useful:.1%} useful)"
@@ -313,24 +312,26 @@ _ADVICE = {
 _FOLLOW = "Repair the judgments of pages that moved (`ragbench data repair --write`), in this change. "
 
 
-def moved(checks: Sequence[Check], baseline: MeasuredArm, candidate: MeasuredArm) -> tuple[list[Moved], list[Moved]]:
+def moved(
+    checks: Sequence[Check], baseline: MeasuredArm, candidate: MeasuredArm
+) -> tuple[list[moves.Moved], list[moves.Moved]]:
     """The lost and the won queries by their text, each by the best rank of a relevant document in its own run."""
     excluded = {qid for check in checks for qid in check.excluded}
     texts = {qid: text for qid, text in candidate.results.texts.items() if qid not in excluded}
     before, _ = _answers(baseline, texts)
     now, hits = _answers(candidate, texts)
-    return moves(before, now, DEPTH, hits)
+    return moves.moves(before, now, DEPTH, hits)
 
 
-def _answers(arm: MeasuredArm, texts: Mapping[str, str]) -> tuple[Answers, Mapping[str, Sequence[str]]]:
+def _answers(arm: MeasuredArm, texts: Mapping[str, str]) -> tuple[moves.Answers, Mapping[str, Sequence[str]]]:
     """By query, the ranks of the relevant documents and the names of the hits; empty where the arm has no files."""
-    run, qrels = arm.folder / DOCUMENTS, arm.results.folder / "documents.qrels"
+    run, qrels = arm.folder / measurements.DOCUMENTS, arm.results.folder / "documents.qrels"
     if not run.is_file() or not qrels.is_file():
         return {}, {}
     found = {qid: [name for name, _ in ranked[:DEPTH]] for qid, ranked in read_run(run).items()}
     labels, names = arm.results.labels, arm.results.file_names
     judged = (
-        read_judgments(qrels)
+        judgments.read_judgments(qrels)
         if labels is None  # else where the judged pages are now
         else {
             qid: {names.get(name, name): grade for name, grade in of.items()}
@@ -365,15 +366,17 @@ def _said(check: Check) -> str:
     return f"{outcome}: {gate_page.escaped(check.message.removeprefix('not checked: '))}."
 
 
-def _row(level: LevelComparison) -> list[str]:
+def _row(level: verdict.LevelComparison) -> list[str]:
     found = level.comparison
-    ci = "" if np.isnan(found.ci_low) else f" {gate_page.escaped(interval(found.ci_low, found.ci_high))}"
-    quality = "significantly worse" if level.worse else "significantly better" if level.better else QUALITY["open"]
+    ci = "" if np.isnan(found.ci_low) else f" {gate_page.escaped(console.interval(found.ci_low, found.ci_high))}"
+    quality = (
+        "significantly worse" if level.worse else "significantly better" if level.better else verdict.QUALITY["open"]
+    )
     name = gate_page.escaped(f"{level.name}s, {level.measure}")
     return [name, f"{found.mean_baseline:.3f}", f"{found.mean_candidate:.3f}", f"{found.difference:+.3f}{ci}", quality]
 
 
-def _use_of_queries(arm: MeasuredArm, levels: Sequence[LevelComparison]) -> str:
+def _use_of_queries(arm: MeasuredArm, levels: Sequence[verdict.LevelComparison]) -> str:
     """How often arms were compared on the queries that decide."""
     record, qids = arm.results.record, set(arm.results.topics["qid"])
     of_name = comparisons.recorded(locations.ledger(), str(record["benchmark"]["name"]))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragbench.base.console import counted
-from ragbench.evaluation.moves import Moved
+from ragbench.evaluation import moves
 
 _MOST = 20  # queries that are listed under a title; a comment of GitHub holds 65,536 characters
 _LONGEST = 200  # characters of a query or name
@@ -28,8 +28,8 @@ class GateSection:
     title: str
     table: Sequence[Sequence[str]] = ()
     facts: Sequence[str] = ()
-    lost: Sequence[Moved] = ()
-    won: Sequence[Moved] = ()
+    lost: Sequence[moves.Moved] = ()
+    won: Sequence[moves.Moved] = ()
     depth: int = 10
 
 

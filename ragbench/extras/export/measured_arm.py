@@ -12,7 +12,6 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
 from ragbench.results import measured_data, measurements
-from ragbench.results.measurements import SURE, Measurements, Prediction
 
 _Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
 _LACKING = {"open": "not significantly better than", "equivalent": "equivalent to", "worse": "significantly worse than"}
@@ -23,7 +22,7 @@ class MeasuredArm:
     """An arm of a finished run with the configuration it was measured with, and its benchmark where one is at hand."""
 
     name: str
-    results: Measurements
+    results: measurements.Measurements
     settings: Settings
     open_benchmark: Benchmark | None = None
 
@@ -110,12 +109,12 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     return Evidence(verdict.outcome, sentence, base, reason, latency_unknown, latency_off)
 
 
-def _topics(measurements: Measurements) -> str:
-    split = str(measurements.record["split"])
+def _topics(results: measurements.Measurements) -> str:
+    split = str(results.record["split"])
     return "all queries" if split == "all" else f"the {split} queries"
 
 
-def require_gain(verdict: Evidence, force: bool, advice: Prediction | None = None) -> str | None:
+def require_gain(verdict: Evidence, force: bool, advice: measurements.Prediction | None = None) -> str | None:
     """A sentence for the export on what is not established, None if all is; ConfigError without a gain or `force`.
 
     `advice` replaces `force` if the arm's own topics leave the gain open and it is predicted to be better.
@@ -142,7 +141,7 @@ def require_gain(verdict: Evidence, force: bool, advice: Prediction | None = Non
         if advice.suffices:
             return f"Exported with --accept-predicted, without a verdict ({verdict.reason}): {advice.sentence}."
         raise ConfigError(
-            f"this configuration is {verdict.reason}, and no gain is predicted with probability {SURE:g} "
+            f"this configuration is {verdict.reason}, and no gain is predicted with probability {measurements.SURE:g} "
             f"({advice.sentence}): judge more queries, or add --force"
         )
     predicted = "--accept-predicted if other collections predict a gain, or " if verdict.gain == "inconclusive" else ""

@@ -17,22 +17,13 @@ from ragbench.extras.export.file_format import FileFormat
 from ragbench.extras.export.translation import Reading
 from ragbench.index.chunking import HeaderChunker, ParentChildChunker
 from ragbench.models import bundled
+from ragbench.search.stages import expand, links, redundancy, retrieve
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
 from ragbench.search.stages.classify import Classify
 from ragbench.search.stages.cut import Cut, ExpandToParents
-from ragbench.search.stages.expand import ExpandTerms, SupposeAnswer
 from ragbench.search.stages.fuse import Fuse, WeighByDecisiveness
-from ragbench.search.stages.links import BoostCommunity, FollowLinks
 from ragbench.search.stages.recency import BoostRecent
-from ragbench.search.stages.redundancy import (
-    Diversify,
-    DropEqualTexts,
-    DropNearCopies,
-    DropParaphrases,
-    LimitPerDocument,
-)
 from ragbench.search.stages.rerank import Rerank
-from ragbench.search.stages.retrieve import RetrieveCode, RetrieveDense, RetrieveLexical
 
 _Read = Callable[[Reading], Any]
 """What reads the value of a key."""
@@ -44,23 +35,23 @@ _RERANKER = "cross-encoder/ms-marco-MiniLM-L-6-v2"  # the seed's default, while 
 # The order of seed 001, "Processing Pipeline".
 _ORDER: tuple[type[Any], ...] = (
     Classify,
-    ExpandTerms,
-    SupposeAnswer,
-    RetrieveDense,
-    RetrieveLexical,
-    RetrieveCode,
-    FollowLinks,
+    expand.ExpandTerms,
+    expand.SupposeAnswer,
+    retrieve.RetrieveDense,
+    retrieve.RetrieveLexical,
+    retrieve.RetrieveCode,
+    links.FollowLinks,
     WeighByDecisiveness,
     Fuse,
-    BoostCommunity,
+    links.BoostCommunity,
     BoostRecent,
     Calibrate,
     FilterByConfidence,
-    DropEqualTexts,
-    DropNearCopies,
-    DropParaphrases,
-    Diversify,
-    LimitPerDocument,
+    redundancy.DropEqualTexts,
+    redundancy.DropNearCopies,
+    redundancy.DropParaphrases,
+    redundancy.Diversify,
+    redundancy.LimitPerDocument,
     Rerank,
     ExpandToParents,
     Cut,
@@ -158,8 +149,8 @@ def _weights(read: Reading) -> dict[str, float]:
 
 
 def _limit(read: Reading) -> int:
-    limit = int(read.value(LimitPerDocument, "max_per_doc", 0))
-    return limit if read.stage(Diversify) is None else 0
+    limit = int(read.value(redundancy.LimitPerDocument, "max_per_doc", 0))
+    return limit if read.stage(redundancy.Diversify) is None else 0
 
 
 def _reranker(read: Reading) -> str:
@@ -178,39 +169,39 @@ def _variance_threshold(read: Reading) -> float:
 
 _SECTIONS: Mapping[str, Mapping[str, tuple[type[Any], _Read]]] = {
     "search": {
-        "semantic_weight": (float, _weight(RetrieveDense, "dense")),
+        "semantic_weight": (float, _weight(retrieve.RetrieveDense, "dense")),
         "keyword_weight": (
             float,
-            lambda read: _weight(RetrieveLexical, "lexical")(read) if _has_source(read) else 1,
+            lambda read: _weight(retrieve.RetrieveLexical, "lexical")(read) if _has_source(read) else 1,
         ),
         "recency_bias": (float, _of(BoostRecent, "bias", 0)),
         "rrf_k_constant": (int, lambda read: round(read.value(Fuse, "k", 60))),
         "min_confidence": (float, _of(FilterByConfidence, "threshold", 0)),
         "max_chunks_per_doc": (int, _limit),
-        "dedup_enabled": (bool, _on(DropParaphrases)),
-        "dedup_similarity_threshold": (float, _of(DropParaphrases, "threshold", 0.85)),
-        "ngram_dedup_enabled": (bool, _on(DropNearCopies)),
-        "ngram_dedup_threshold": (float, _of(DropNearCopies, "threshold", 0.7)),
-        "mmr_enabled": (bool, _on(Diversify)),
-        "mmr_lambda": (float, _of(Diversify, "lambda_", 0.7)),
+        "dedup_enabled": (bool, _on(redundancy.DropParaphrases)),
+        "dedup_similarity_threshold": (float, _of(redundancy.DropParaphrases, "threshold", 0.85)),
+        "ngram_dedup_enabled": (bool, _on(redundancy.DropNearCopies)),
+        "ngram_dedup_threshold": (float, _of(redundancy.DropNearCopies, "threshold", 0.7)),
+        "mmr_enabled": (bool, _on(redundancy.Diversify)),
+        "mmr_lambda": (float, _of(redundancy.Diversify, "lambda_", 0.7)),
         "rerank_enabled": (bool, _on(Rerank)),
         "rerank_model": (str, _reranker),
         "rerank_top_n": (int, _of(Rerank, "depth", 10)),
         "adaptive_weights_enabled": (bool, _on(Classify)),
-        "code_search_enabled": (bool, _on(RetrieveCode)),
+        "code_search_enabled": (bool, _on(retrieve.RetrieveCode)),
         "code_search_weight": (float, lambda read: _weights(read).get("code", 1)),
-        "query_expansion_enabled": (bool, _on(ExpandTerms)),
+        "query_expansion_enabled": (bool, _on(expand.ExpandTerms)),
         "query_expansion_max_terms": (
             int,
-            lambda read: read.index_value("vocabulary.size") if read.stage(ExpandTerms) else 5000,
+            lambda read: read.index_value("vocabulary.size") if read.stage(expand.ExpandTerms) else 5000,
         ),
-        "query_expansion_min_frequency": (int, lambda read: 1 if read.stage(ExpandTerms) else 2),
-        "community_detection_enabled": (bool, _on(BoostCommunity)),
-        "community_boost_factor": (float, _of(BoostCommunity, "factor", 1.1)),
+        "query_expansion_min_frequency": (int, lambda read: 1 if read.stage(expand.ExpandTerms) else 2),
+        "community_detection_enabled": (bool, _on(links.BoostCommunity)),
+        "community_boost_factor": (float, _of(links.BoostCommunity, "factor", 1.1)),
         "dynamic_weights_enabled": (bool, _on(WeighByDecisiveness)),
         "variance_threshold": (float, _variance_threshold),
         "min_weight_factor": (float, _of(WeighByDecisiveness, "min_factor", 0.5)),
-        "hyde_enabled": (bool, _on(SupposeAnswer)),
+        "hyde_enabled": (bool, _on(expand.SupposeAnswer)),
     },
     "chunking": {
         "strategy": (str, _strategy),
@@ -246,14 +237,14 @@ def replayed(settings: Settings) -> Settings:
     read = Reading(settings)
     _tables(read)
     defaults = composition.compose(["+exp=ragdocs"]).config
-    always = {"graph": defaults["graph"]} if read.stage(FollowLinks) is None else {}
+    always = {"graph": defaults["graph"]} if read.stage(links.FollowLinks) is None else {}
     if read.stage(Calibrate) is None:
         always["calibration"] = _fixed_node(Calibrate)
-    if read.stage(DropEqualTexts) is None:
-        always["p8.content_hash"] = {"_target_": f"{DropEqualTexts.__module__}.DropEqualTexts"}
-    if read.stage(RetrieveLexical) is None:
-        always["lexical"] = {} if _has_source(read) else _fixed_node(RetrieveLexical)
-    without = (LimitPerDocument,) if read.stage(Diversify) else ()
+    if read.stage(redundancy.DropEqualTexts) is None:
+        always["p8.content_hash"] = {"_target_": f"{redundancy.DropEqualTexts.__module__}.DropEqualTexts"}
+    if read.stage(retrieve.RetrieveLexical) is None:
+        always["lexical"] = {} if _has_source(read) else _fixed_node(retrieve.RetrieveLexical)
+    without = (redundancy.LimitPerDocument,) if read.stage(redundancy.Diversify) else ()
     return read.replayed(_ORDER, _fixed(read), always, without)
 
 
@@ -264,7 +255,9 @@ def _fixed_node(cls: type[Any]) -> dict[str, Any]:
 
 
 def _has_source(read: Reading) -> bool:
-    return any(read.stage(retriever) for retriever in (RetrieveDense, RetrieveLexical, RetrieveCode))
+    return any(
+        read.stage(retriever) for retriever in (retrieve.RetrieveDense, retrieve.RetrieveLexical, retrieve.RetrieveCode)
+    )
 
 
 def _rounded_k(read: Reading) -> list[str]:
@@ -301,7 +294,7 @@ def _differences(read: Reading) -> list[str]:
         sentences.append(f"no source of this configuration exists in {_SYSTEM}: with this file it searches keywords")
     if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
         sentences.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings, with other sizes for parents")
-    if read.stage(FollowLinks) is None:
+    if read.stage(links.FollowLinks) is None:
         sentences.append(f"graph is off: {_SYSTEM} always follows links, one hop at factor 0.5")
     elif weights.get("graph", 1.0) != 1.0:
         sentences.append(f"fuse.weights.graph = {weights['graph']:g}: {_SYSTEM} has no key for it")
@@ -310,13 +303,13 @@ def _differences(read: Reading) -> list[str]:
             sentences.append(f"fuse.weights.{source} = {value:g}: {_SYSTEM} has no such source")
     if read.stage(Calibrate) is None:
         sentences.append(f"calibration by a sigmoid is off: {_SYSTEM} always applies it")
-    if read.stage(DropEqualTexts) is None:
+    if read.stage(redundancy.DropEqualTexts) is None:
         sentences.append(f"p8.content_hash is off: {_SYSTEM} always drops equal texts")
-    if read.stage(Diversify) is not None and read.stage(LimitPerDocument) is not None:
+    if read.stage(redundancy.Diversify) is not None and read.stage(redundancy.LimitPerDocument) is not None:
         sentences.append(f"p11 and p8.limit are both on: {_SYSTEM} limits chunks per document only without MMR")
     if packed is not None and packed.backend == "onnx":
         sentences.append(f"p6.model was measured with int8 weights in ONNX form: {_SYSTEM} loads the PyTorch weights")
-    if read.stage(RetrieveDense) is not None:
+    if read.stage(retrieve.RetrieveDense) is not None:
         sentences.append(f"index.encoder was measured with the weights named in the run: {_SYSTEM} loads another copy")
     return sentences
 

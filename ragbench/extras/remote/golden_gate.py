@@ -25,7 +25,7 @@ from ragbench.base.options import Confidence, Natural, Share, Validated, as_opti
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
 from ragbench.evaluation import measures, moves
-from ragbench.evidence.statistics import TIE, significant
+from ragbench.evidence import statistics
 from ragbench.extras.export import gate_page
 from ragbench.extras.remote.golden import Baseline, Case, is_same, read_baseline, read_cases, write_baseline
 from ragbench.extras.remote.golden_labels import NewName, all_names, lost_pages, new_names
@@ -242,10 +242,10 @@ def judge(
     n = old.shape[1]
     least = _least(n, limits.confidence)
     outcomes = {surface: Surface() for surface in before}
-    sure = significant(new, old, seed=0, confidence=limits.confidence)
+    sure = statistics.significant(new, old, seed=0, confidence=limits.confidence)
     for (surface, name), before_row, now_row, is_sure in zip(pairs, old, new, sure, strict=True):
         outcome, moved = outcomes[surface], now_row - before_row
-        rose, fell = int((moved > TIE).sum()), int((moved < -TIE).sum())
+        rose, fell = int((moved > statistics.TIE).sum()), int((moved < -statistics.TIE).sum())
         change = MeasureChange(
             name, float(before_row.mean()), float(now_row.mean()), rose, fell, bool(is_sure), least, n
         )
@@ -282,7 +282,7 @@ def _least(n: int, confidence: float) -> int | None:
     """How many of `n` queries, each lost entirely with no other change, are a significant drop of a measure."""
     for lost in range(_SIGNIFICANT_FROM, n + 1):
         now = np.arange(n)[np.newaxis] >= lost
-        if significant(now.astype(float), np.ones((1, n)), seed=0, confidence=confidence)[0]:
+        if statistics.significant(now.astype(float), np.ones((1, n)), seed=0, confidence=confidence)[0]:
             return lost
     return None
 

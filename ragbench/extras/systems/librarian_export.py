@@ -21,13 +21,13 @@ from ragbench.extras.systems.librarian_chunking import CHARS_PER_TOKEN, Libraria
 from ragbench.extras.systems.stages.librarian import AddNeighbours, AverageScores, RerankByKeywords
 from ragbench.index.lexical import LexicalSpec
 from ragbench.models import bundled
+from ragbench.search.stages import retrieve
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 _SYSTEM = "Librarian"
 _EXAMPLE = Path(__file__).with_name("librarian.json")
-_KNOWN = (RetrieveDense, RetrieveLexical, Fuse, AverageScores, AddNeighbours, RerankByKeywords, Cut)
+_KNOWN = (retrieve.RetrieveDense, retrieve.RetrieveLexical, Fuse, AverageScores, AddNeighbours, RerankByKeywords, Cut)
 
 _FIXED: dict[tuple[str, str], Any] = {
     ("AddNeighbours", "neighbours"): 1,
@@ -46,7 +46,7 @@ _FIXED: dict[tuple[str, str], Any] = {
 def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """The sections by name, and a sentence for everything they cannot express."""
     read = Reading(settings)
-    dense, lexical = read.stage(RetrieveDense) is not None, read.stage(RetrieveLexical) is not None
+    dense, lexical = read.stage(retrieve.RetrieveDense) is not None, read.stage(retrieve.RetrieveLexical) is not None
     reranks = dense and read.stage(RerankByKeywords) is not None
     mode = "rerank" if reranks else "hybrid" if dense and lexical else "semantic" if dense else "keyword"
     candidates = int(read.value(RerankByKeywords, "depth", 50))

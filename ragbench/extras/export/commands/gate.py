@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import console, registry
+from ragbench.base import console, files, registry
 from ragbench.base.errors import ConfigError, RagbenchError, ResultsError
-from ragbench.base.files import write_text
 from ragbench.base.options import as_options
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.markdown:
             from ragbench.extras.export.gate_page import refused
 
-            write_text(Path(arguments.markdown), refused(str(error)))
+            files.write_text(Path(arguments.markdown), refused(str(error)))
         raise
 
 
@@ -199,7 +198,7 @@ def _show(arguments: argparse.Namespace, limits: Limits, baseline: MeasuredArm, 
     checks = gate(baseline, candidate, limits)
     if arguments.markdown:
         text = markdown(checks, exit_code(checks), baseline, candidate)
-        write_text(Path(arguments.markdown), text)
+        files.write_text(Path(arguments.markdown), text)
     return show(checks, arguments.json)
 
 
