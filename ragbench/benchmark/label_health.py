@@ -121,8 +121,7 @@ class FollowedLabels:
         qrels: dict[str, dict[str, int]] = {}
         for qid, name, grade in self.judged:
             followed = self.by_name[name]
-            for target in () if followed.doubtful else followed.targets:
-                docno = docno_of_section(target) if followed.is_section else target
+            for docno, _ in () if followed.doubtful else followed.places:
                 grades = qrels.setdefault(qid, {})
                 grades[docno] = max(grade, grades.get(docno, grade))
         return qrels
@@ -131,11 +130,6 @@ class FollowedLabels:
     def doubtful(self) -> list[tuple[str, str]]:
         """(qid, name) of doubtful judgments, which take no part."""
         return [(qid, name) for qid, name, _ in self.judged if self.by_name[name].doubtful]
-
-    @property
-    def doubtful_queries(self) -> set[str]:
-        """The qids with a doubtful judgment."""
-        return {qid for qid, _ in self.doubtful}
 
     @property
     def left_out(self) -> set[str]:

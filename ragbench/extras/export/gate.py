@@ -187,7 +187,7 @@ def _doubtful_queries(baseline: MeasuredArm, candidate: MeasuredArm) -> frozense
     first, second = baseline.results, candidate.results
     if first.record["benchmark"]["digest"] == second.record["benchmark"]["digest"]:
         return frozenset()
-    return frozenset(qid for one in (first, second) if one.labels is not None for qid in one.labels.doubtful_queries)
+    return frozenset(qid for one in (first, second) if one.labels is not None for qid, _ in one.labels.doubtful)
 
 
 def _with_labels(

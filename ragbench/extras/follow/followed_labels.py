@@ -12,6 +12,7 @@ from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Qrels, best_sections, docno_of_section
 from ragbench.benchmark.label_health import Followed, FollowedLabels
 from ragbench.benchmark.names import Names, address
+from ragbench.corpus import reader
 from ragbench.extras.follow.follower import Earlier, LabelFollower
 from ragbench.extras.follow.git_history import History
 from ragbench.extras.follow.redirects import read_redirects
@@ -28,7 +29,7 @@ class EarlierState:
     before: Path | None = None
 
 
-def follow_labels(benchmark: Benchmark, state: EarlierState | None = None) -> FollowedLabels | None:
+def follow_labels(benchmark: Benchmark) -> FollowedLabels | None:
     """What became of the judgments of a benchmark of markdown files; None for other benchmarks.
 
     Raises BenchmarkError for a commit that does not exist, CorpusError for a folder without documents.
@@ -39,7 +40,7 @@ def follow_labels(benchmark: Benchmark, state: EarlierState | None = None) -> Fo
     judged = [*_judged(benchmark.document_qrels, benchmark.section_qrels), *benchmark.missing]
     names = {name for _, name, _ in judged}
     files = [Path(data[key]) for key in ("queries", "qrels") if data.get(key)]
-    return FollowedLabels(follow_names(names, benchmark.documents, Path(data["corpus"]), files, state), judged)
+    return FollowedLabels(follow_names(names, benchmark.documents, Path(data["corpus"]), files), judged)
 
 
 def without_doubtful(benchmark: Benchmark) -> Benchmark:
@@ -120,9 +121,7 @@ def _earlier(
 ) -> tuple[dict[str, str], Earlier]:
     """The earlier ids by written name, and the earlier documents of them."""
     if state.before is not None:
-        from ragbench.corpus.reader import read_vault
-
-        before = read_vault(state.before).documents
+        before = reader.read_vault(state.before).documents
         return {**known, **_by_address(lost, [page.docno for page in before])}, Earlier({d.docno: d for d in before})
     if history is None and state.since:
         raise BenchmarkError(

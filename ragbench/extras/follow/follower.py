@@ -14,11 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from typing import Literal
 from urllib.parse import urlsplit
 
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import docno_of_section
-from ragbench.benchmark.label_health import Followed, Outcome
+from ragbench.benchmark.label_health import Followed
 from ragbench.benchmark.names import LANGUAGE_FOLDER, address, addresses
 from ragbench.benchmark.phrases import words
 from ragbench.extras.follow.redirects import Redirects
@@ -92,7 +93,7 @@ class LabelFollower:
         old, new = self._earlier.documents.get(docno), self._documents.get(docno)
         if new is not None and (old is None or old.text == new.text):
             return Followed(docno, "stands", (docno,), 1.0, "same name" if old is None else "same text")
-        if new is not None and old is not None:
+        if new is not None:
             return self._edited_page(docno)
         found = self._declared(docno) or self._renamed(docno, old) or self._found(docno, old)
         return found if found.is_moved else self._redirected(docno, old, found)
@@ -238,7 +239,7 @@ class LabelFollower:
             return None
         return Followed(old.docno, "moved", (alike[0],), 0.3, "same title and file name, other text", doubtful=True)
 
-    def _kind(self, docno: str, new: str) -> Outcome:
+    def _kind(self, docno: str, new: str) -> Literal["merged", "moved"]:
         """`merged` into a page that has mostly other text, else `moved`."""
         if docno not in self._earlier.documents:
             return "moved"
@@ -256,24 +257,19 @@ class LabelFollower:
         anchor = target.removeprefix(f"{docno}#")
         old = self._earlier.documents.get(docno)
         text = None if old is None else _texts(old).get(anchor)
-        if page.targets and len(page.targets) == 1 and not page.doubtful:
+        if len(page.targets) == 1 and not page.doubtful:
             (new,) = page.targets
-            same = _texts(self._documents[new]).get(anchor)
+            same, name = _texts(self._documents[new]).get(anchor), f"{new}#{anchor}"
             if same is not None and (text is None or text == same):
-                outcome: Outcome = "stands" if new == docno else page.outcome
-                return Followed(target, outcome, (f"{new}#{anchor}",), page.confidence, page.reason)
+                outcome = "stands" if new == docno else page.outcome
+                return Followed(target, outcome, (name,), page.confidence, page.reason)
             if same is not None and text is not None and (kept := _kept(text, same)) >= _KEPT:
                 outcome = "edited" if new == docno else page.outcome
-                return Followed(target, outcome, (f"{new}#{anchor}",), kept, "edited")
+                return Followed(target, outcome, (name,), kept, "edited")
             if same is not None and text is not None:
-                return self._rewritten_section(target, text, page, f"{new}#{anchor}")
+                return self._rewritten_section(target, text, page, name)
         if text is None:
-            found = (f"{docno}#{anchor}",) if docno in self._documents and old is None else ()
-            return (
-                Followed(target, "gone", (), 1.0, "no such section, and its earlier text is not known")
-                if (not found or anchor not in _texts(self._documents[docno]))
-                else Followed(target, "stands", found, 1.0, "same name")
-            )
+            return Followed(target, "gone", (), 1.0, "no such section, and its earlier text is not known")
         return self._found_section(target, text, page)
 
     def _rewritten_section(self, target: str, text: str, page: Followed, same: str) -> Followed:

@@ -234,13 +234,13 @@ def test_load_without_doubtful_judgments_of_sections(tmp_path: Path) -> None:
     assert not load().unanswerable
 
 
-def test_follow_labels_without_git_from_an_earlier_folder(moved: Path, tmp_path: Path) -> None:
+def test_follow_names_without_git_from_an_earlier_folder(moved: Path, tmp_path: Path) -> None:
     before = tmp_path / "before"
     before.mkdir()
     (before / "keys.md").write_text((moved / "docs" / "guide" / "tokens.md").read_text())
-    benchmark = load_benchmark("vault", corpus=moved / "docs", queries=moved / "queries.csv")
-    labels = follow_labels(benchmark, EarlierState(before=before))
-    assert labels.by_name["keys.md"].targets == ("guide/tokens",)
+    pages = read_vault(moved / "docs").documents
+    followed = follow_names(["keys.md"], pages, moved / "docs", [], EarlierState(before=before))
+    assert followed["keys.md"].targets == ("guide/tokens",)
 
 
 def test_follow_names_since_a_commit(moved: Path) -> None:
