@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from ragbench.base.console import with_interval
-from ragbench.config.languages import suited_to
 from ragbench.evidence.statistics import compare_all
-from ragbench.index.language_detection import languages
+from ragbench.extras.collect.languages import languages, suited_to
 from ragbench.workbench import Experiment
 from research.mixed_languages import PRIMARY, table
 

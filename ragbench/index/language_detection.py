@@ -56,7 +56,6 @@ _LATIN = tuple(name for name in _FUNCTION_WORDS if not any(name in names for _, 
 _CODE = re.compile(r"^( {0,3})(`{3,}|~{3,}).*?(?:^\1\2|\Z)|`[^`\n]+`|https?://[!-~]+", re.DOTALL | re.MULTILINE)
 """Code and addresses."""
 _SAMPLE = 20_000
-_SHARE = 0.05  # of the texts, from which a language is named
 
 
 def language(text: str) -> str:
@@ -72,13 +71,6 @@ def language(text: str) -> str:
             return _most_frequent(sample, names)[0]
     name, count = _most_frequent(sample, _LATIN)
     return name if count >= minimums.FUNCTION_WORDS else ""
-
-
-def languages(texts: Iterable[str]) -> list[tuple[str, int]]:
-    """The languages of at least 5% of the texts, each with its number of texts, the most frequent one first."""
-    names = [language(text) for text in texts]
-    counts = Counter(filter(None, names))
-    return [(name, count) for name, count in counts.most_common() if count >= _SHARE * len(names)]
 
 
 def _most_frequent(text: str, names: Iterable[str]) -> tuple[str, int]:

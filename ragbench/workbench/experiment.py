@@ -22,7 +22,7 @@ from ragbench.base.progress import Report
 from ragbench.benchmark.benchmark import TRAIN, Benchmark, has_halves
 from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order
-from ragbench.config import available, composition, languages, project
+from ragbench.config import available, composition, project
 from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.file_warning import grouped_by_kind
@@ -253,7 +253,8 @@ class Experiment:
         for sentence in first_lines(shared, has_benchmark=self.given is not None):
             _LOG.info(sentence)
         texts = [document.text for document in self.benchmark.documents]
-        if spoken := languages.note(self.settings_to_measure, texts):
+        note_on_languages = registry.find("hook", "note_on_languages")
+        if note_on_languages and (spoken := note_on_languages(self.settings_to_measure, texts)):
             _LOG.info(spoken)
         if self.ablation:
             for note in self.ablation.notes:

@@ -17,8 +17,8 @@ from ragbench.benchmark.names import LANGUAGE_FOLDER, TRANSLATED, Names
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
+from ragbench.extras.collect.languages import languages
 from ragbench.index.chunking import HeaderChunker
-from ragbench.index.language_detection import languages
 
 OTHERS = tuple(f"**/*.{suffix}" for suffix in ("txt", "mdown", "mkd", "qmd", "rmd", "rst", "adoc", "org"))
 """Files of text that are read without markdown, or on request."""

@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
     from ragbench.config import project
-    from ragbench.config.languages import suited_to
     from ragbench.extras.collect.inspect_folder import queries_from, recognise
+    from ragbench.extras.collect.languages import suited_to
 
     file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()

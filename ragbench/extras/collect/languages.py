@@ -1,13 +1,14 @@
-"""Which analyzer and encoder suit the languages of a collection."""
+"""The languages of a collection, and which analyzer and encoder suit them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragbench.base.console import counted
 from ragbench.index.analyzers import analyzers
-from ragbench.index.language_detection import languages
+from ragbench.index.language_detection import language
 from ragbench.index.languages import analyzers_for
 from ragbench.models import bundled
 
@@ -16,12 +17,20 @@ if TYPE_CHECKING:
 
 _MULTILINGUAL = 1 / 3
 """Share of documents in other languages from which the multilingual encoder finds more than the English one."""
+_NAMED = 0.05  # of the texts, from which a language is named
 _SAMPLE = 200
 """Documents whose languages a run looks at."""
 
 
+def languages(texts: Iterable[str]) -> list[tuple[str, int]]:
+    """The languages of at least 5% of the texts, each with its number of texts, the most frequent one first."""
+    names = [language(text) for text in texts]
+    counts = Counter(filter(None, names))
+    return [(name, count) for name, count in counts.most_common() if count >= _NAMED * len(names)]
+
+
 def suited_to(often: Sequence[tuple[str, int]]) -> tuple[Mapping[str, str], Sequence[str]]:
-    """Keys of the configuration that suit these languages (of `index.language_detection`), and in a line which and why.
+    """Keys of the configuration that suit these languages, and in a line which and why.
 
     English alone needs no keys.
     """

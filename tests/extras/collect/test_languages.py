@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from ragbench.config import composition
-from ragbench.config.languages import note, suited_to
+from ragbench.extras.collect.languages import languages, note, suited_to
 
 GERMAN = "Die Kette ist nicht mit der Bürste und dem Öl zu reinigen."
 ENGLISH = "The chain is not to be cleaned with the brush and the oil."
+
+
+def test_languages_of_few_texts_are_not_named() -> None:
+    texts = ["The lamp and the house of it."] * 39 + ["Die Kette ist nicht mit der Kette."]
+    assert languages(texts) == [("English", 39)]
+    assert languages(texts[20:]) == [("English", 19), ("German", 1)]
 
 
 @pytest.mark.parametrize(
