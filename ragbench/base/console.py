@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from ragbench.base.progress import Nothing, Progress, Report, is_shown, rows, shown
@@ -129,14 +128,6 @@ def show_messages(level: int | None = None) -> None:
     logger.propagate = False
     if not any(isinstance(handler, _Messages) for handler in logger.handlers):
         logger.addHandler(_Messages())
-
-
-def short_path(path: Path | str) -> str:
-    """A path as short as it can be typed: relative to the working directory if it is below it. A text stays."""
-    if isinstance(path, str):
-        return path
-    current_folder = Path.cwd()
-    return str(path.relative_to(current_folder) if path.is_relative_to(current_folder) else path)
 
 
 def next_command(arguments: str) -> None:
@@ -515,17 +506,6 @@ def interval(low: float, high: float, digits: int = 3) -> str:
 def with_interval(effect: float, low: float, high: float, digits: int = 3) -> str:
     """`+0.055 [+0.036, +0.074]`; the effect alone where there are too few queries for an interval (NaN)."""
     return f"{effect:+.{digits}f} {interval(low, high, digits)}" if not math.isnan(low) else f"{effect:+.{digits}f}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 query`, `2,044 queries`, `0 topics`."""
-    plural = f"{noun[:-1]}ies" if noun[-1] == "y" and noun[-2] not in "aeiou" else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
-def too_few(number: int, noun: str) -> str:
-    """`1 query is too few`, `8 queries are too few`."""
-    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} too few"
 
 
 def probability(share: float) -> str:

@@ -1,7 +1,8 @@
 """Errors that you can act on, and the exit codes of the command line; 0 means success.
 
 Each message is one sentence that names the thing and the remedy. The command line prints it and exits with code 2; no
-traceback is shown for these. No message contains a password. `did_you_mean` ends a message about a mistyped name.
+traceback is shown for these. No message contains a password. `did_you_mean` ends a message about a mistyped name;
+`counted`, `shown` and `short_path` are the words for numbers, values and paths in it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import difflib
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FAILED = 1
 """A check did not pass (`data check`, `verify`, `gate`), or arms of an experiment failed."""
@@ -140,6 +145,7 @@ def _reason(error: OSError) -> str:
 _LEAST_LIKENESS = 0.6  # similarity from 0 to 1 from which a name is suggested
 _MOST_LISTED = 12
 _MOST_SUGGESTED = 4
+_SHOWN_CHARS = 60  # characters of a text in a message
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
@@ -168,3 +174,38 @@ def did_you_mean(word: str, known: Iterable[str], kind: str = "options") -> str:
 def options_hint(name: str, options: Sequence[str]) -> str:
     """The end of a message for an unknown option: all of a few options, the nearest of many."""
     return f": the options are {', '.join(options)}" if len(options) <= 6 else did_you_mean(name, options)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 query`, `2,044 queries`, `0 topics`."""
+    plural = f"{noun[:-1]}ies" if noun[-1] == "y" and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def too_few(number: int, noun: str) -> str:
+    """`1 query is too few`, `8 queries are too few`."""
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} too few"
+
+
+def short_path(path: Path | str) -> str:
+    """A path as short as it can be typed: relative to the working directory if it is below it. A text stays."""
+    if isinstance(path, str):
+        return path
+    current_folder = path.cwd()
+    return str(path.relative_to(current_folder) if path.is_relative_to(current_folder) else path)
+
+
+def shown(value: Any) -> str:
+    """A value as in a configuration file, in one short line."""
+    if isinstance(value, str):
+        value = redacted(" ".join(value.split()) if value.strip() else value)
+        return f"'{value if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + '...'}'"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(shown, value[:5]))}{', ...' if len(value) > 5 else ''}]"
+    if isinstance(value, Mapping):
+        items = list(value.items())[:5]
+        inside = (f"{key}: {'***' if names_secret(str(key)) else shown(item)}" for key, item in items)
+        return "{" + ", ".join(inside) + "}"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value)

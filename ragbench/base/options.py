@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
-from ragbench.base.errors import ConfigError, did_you_mean, names_secret, redacted
+from ragbench.base.errors import ConfigError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, TypeAdapter
@@ -188,9 +188,6 @@ class Constraint:
         if not self.condition(value):
             raise PydanticCustomError("holds", "{words}", {"words": self.description})
         return value
-
-
-_SHOWN_CHARS = 60  # characters of a text in a message
 
 
 def one_of(*known: str) -> Constraint:
@@ -387,22 +384,6 @@ def _element_type(hint: Any) -> Any:
     if not isinstance(origin, type) or not parts:
         return None
     return parts[1] if issubclass(origin, Mapping) else parts[0] if issubclass(origin, Sequence) else None
-
-
-def shown(value: Any) -> str:
-    """A value as in a configuration file, in one short line."""
-    if isinstance(value, str):
-        value = redacted(" ".join(value.split()) if value.strip() else value)
-        return f"'{value if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + '...'}'"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(shown, value[:5]))}{', ...' if len(value) > 5 else ''}]"
-    if isinstance(value, Mapping):
-        items = list(value.items())[:5]
-        inside = (f"{key}: {'***' if names_secret(str(key)) else shown(item)}" for key, item in items)
-        return "{" + ", ".join(inside) + "}"
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    return str(value)
 
 
 TARGET = "_target_"

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums
-from ragbench.base.console import counted
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError, counted
 from ragbench.base.fingerprint import ASIDE, digest, shuffle_key
 from ragbench.base.types import Query
 from ragbench.benchmark.query_filter import QueryFilter

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import ResultsError
+from ragbench.base.errors import ResultsError, short_path
 
 DESCRIPTION = "Write a finished run as one HTML file that opens offline: verdicts, figures, every query."
 EXAMPLES = """examples:
@@ -38,5 +38,5 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json({"run": str(results.folder), "report": str(path), "bytes": path.stat().st_size})
         return 0
-    print(f"report in {console.short_path(path)}")
+    print(f"report in {short_path(path)}")
     return 0

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, short_path
 from ragbench.base.progress import hidden
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _print_places(results: Results, dashboard: bool) -> None:
     from ragbench.report import html
 
     if (results.folder / html.FILE).is_file():
-        print(f"report in {console.short_path(results.folder / html.FILE)}")
+        print(f"report in {short_path(results.folder / html.FILE)}")
     console.print_text(results.whereabouts)
     for line in results.next_reason.splitlines():
         console.print_text(line)

@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import minimums
-from ragbench.base.console import counted, too_few, with_interval
+from ragbench.base.console import with_interval
+from ragbench.base.errors import counted, too_few
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 

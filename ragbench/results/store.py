@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console, files, processes
-from ragbench.base.errors import Damaged, ResultsError
+from ragbench.base import files, processes
+from ragbench.base.errors import Damaged, ResultsError, short_path
 from ragbench.boundary.json import read_checksummed, read_json_file, write_checksummed
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class _Stopped:
         """What is kept, and how it goes on."""
         named = f" ({', '.join(self.finished)})" if self.finished else ""
         progress = f"{len(self.finished)} of {len(self.arms)} arms finished{named}"
-        return f"{progress} and kept in {console.short_path(self.folder)}; to continue: {self.go_on}"
+        return f"{progress} and kept in {short_path(self.folder)}; to continue: {self.go_on}"
 
 
 def stopped_runs(root: Path) -> list[_Stopped]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import console, locations, minimums, registry
-from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
+from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, short_path
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.html import render
@@ -481,5 +481,5 @@ def _shown(results: Path) -> str:
     """The folder, and whose it is."""
     project_file = project.find()
     if project_file is not None and results.is_relative_to(project_file.file.parent):
-        return f"{results.relative_to(project_file.file.parent)} next to {console.short_path(project_file.file)}"
-    return f"{console.short_path(results)} in this folder" if results.is_relative_to(Path.cwd()) else str(results)
+        return f"{results.relative_to(project_file.file.parent)} next to {short_path(project_file.file)}"
+    return f"{short_path(results)} in this folder" if results.is_relative_to(Path.cwd()) else str(results)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, locations, registry
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, short_path
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
 from ragbench.report import figures, screen, tables
@@ -72,7 +72,7 @@ class Results(Measurements):
     def whereabouts(self) -> str:
         """A sentence on where the files are, and the run in MLflow."""
         tracked = f", MLflow run {self.tracking_run}" if self.tracking_run else ""
-        return f"results in {console.short_path(self.folder)}{tracked}"
+        return f"results in {short_path(self.folder)}{tracked}"
 
     def as_json(self) -> dict[str, Any]:
         """What `ragbench run --json` prints, or `ragbench ablate --json` for an ablation, as plain values."""

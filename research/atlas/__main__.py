@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
+from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError, short_path
 from ragbench.extras.atlas.tables import Atlas
 from research.atlas import fetch, ingest, measure, page
 
@@ -49,12 +49,12 @@ def _measure(arguments: argparse.Namespace) -> None:
         measured = measure.measure(listed, words, arguments.groups)
     out = arguments.out or Path("atlas")
     ingest.write(measured, out)
-    print(f"{len(measured.effects)} effects on {len(measured.collections)} collections in {console.short_path(out)}")
+    print(f"{len(measured.effects)} effects on {len(measured.collections)} collections in {short_path(out)}")
 
 
 def _page(arguments: argparse.Namespace) -> None:
     for path in page.write(Atlas.load(), arguments.out or Path("docs")):
-        print(console.short_path(path))
+        print(short_path(path))
 
 
 if __name__ == "__main__":

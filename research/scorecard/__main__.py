@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import BAD_INPUT, RagbenchError
+from ragbench.base.errors import BAD_INPUT, RagbenchError, short_path
 from research.scorecard import measure, page
 
 
@@ -31,7 +31,7 @@ def main(given: list[str] | None = None) -> int:
                 rows = measure.measure(arguments.folder, (arguments.sites or "").split(","), arguments.overrides)
             rows.to_csv(measure.MEASURED, index=False, float_format="%.5f")
         for path in page.write():
-            print(console.short_path(path))
+            print(short_path(path))
     except RagbenchError as error:
         print(error, file=sys.stderr)
         return BAD_INPUT

@@ -16,8 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress
-from ragbench.base.console import counted
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.errors import ConfigError, RagbenchError, counted
 from ragbench.base.foreign import FAILURES, failure
 from ragbench.experiment import execution
 from ragbench.experiment.execution import failed

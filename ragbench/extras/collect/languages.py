@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ragbench.base.console import counted
+from ragbench.base.errors import counted
 from ragbench.index.analyzers import analyzers
 from ragbench.index.language_detection import language
 from ragbench.index.languages import analyzers_for

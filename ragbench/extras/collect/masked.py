@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbench.base.console import counted
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.errors import BenchmarkError, counted
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
 from ragbench.benchmark import quotes

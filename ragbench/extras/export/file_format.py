@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ragbench.base import console, registry
-from ragbench.base.console import counted
-from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
+from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError, counted
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import ArmBuilder, Settings

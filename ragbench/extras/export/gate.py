@@ -17,8 +17,7 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import console, locations
-from ragbench.base.console import counted
-from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
+from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError, counted
 from ragbench.base.options import Confidence, Share, Validated, Weight
 from ragbench.benchmark import judgments
 from ragbench.benchmark.runs import read_run

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import console, files
-from ragbench.base.console import counted
-from ragbench.base.errors import BAD_INPUT, FAILED, BoundaryError, ConfigError, LiveError
+from ragbench.base.errors import BAD_INPUT, FAILED, BoundaryError, ConfigError, LiveError, counted
 from ragbench.base.options import Confidence, Natural, Share, Validated, as_options
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json

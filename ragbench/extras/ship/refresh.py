@@ -21,8 +21,7 @@ from threading import Event
 from filelock import FileLock
 
 from ragbench.base import files, progress
-from ragbench.base.console import counted
-from ragbench.base.errors import BundleError, CorpusError, IndexError_
+from ragbench.base.errors import BundleError, CorpusError, IndexError_, counted
 from ragbench.base.fingerprint import short_digest, text_digest
 from ragbench.base.types import Document
 from ragbench.config.settings import Settings

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.options import shown
+from ragbench.base.errors import ConfigError, shown
 from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import key_of
 

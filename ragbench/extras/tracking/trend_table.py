@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.columns import Columns
+from ragbench.base.errors import counted
 from ragbench.extras.tracking.trend import CONFIRMED, TrendPoint
 
 if TYPE_CHECKING:
@@ -57,6 +58,4 @@ def sentence(points: Sequence[TrendPoint]) -> str:
             f": {last.broke}" if last.broke else ""
         )
     words = {"": "no alarm", "begins": "ALARM", "lasts": "the alarm lasts"}[last.alarm]
-    return (
-        f"line {last.line} of {console.counted(len(line), 'run')}: {words}; the last is {last.change.difference:+.3f}"
-    )
+    return f"line {last.line} of {counted(len(line), 'run')}: {words}; the last is {last.change.difference:+.3f}"

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, files
-from ragbench.base.console import counted
-from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
+from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, counted
 from ragbench.boundary.permissions import trust
 
 if TYPE_CHECKING:

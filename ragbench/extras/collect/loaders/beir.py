@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.errors import BenchmarkError, shown
 from ragbench.base.fingerprint import canonical
-from ragbench.base.options import option, shown
+from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.benchmark import Benchmark, Topic

@@ -19,8 +19,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.base.console import counted
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.errors import BenchmarkError, counted
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.options import Count, Share, Validated
 from ragbench.base.types import Document

@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.errors import short_path
 
 _LOG = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def main(arguments: argparse.Namespace) -> int:
         _LOG.info(f"evidence: {evidence.sentence}")
     if written.replay is not None:
         print(written.replay.sentence)
-    location = console.short_path(written.out)
+    location = short_path(written.out)
     print(f"wrote {location}: {'bundle' if written.format == 'ragbench' else written.format} of {written.arm}")
     if written.verifiable:
         console.next_command(f"verify {shlex.quote(arguments.load or location)}")

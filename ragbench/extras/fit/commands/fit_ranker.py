@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
+from ragbench.base.errors import short_path
 from ragbench.base.options import as_options
 from ragbench.benchmark.benchmark import TEST
 
@@ -107,7 +108,7 @@ def _say_written(written: Sequence[Path], arguments: argparse.Namespace) -> None
     if not written:
         print("save it with --write NAME and use it with ranker=NAME")
         return
-    print(f"written to {console.short_path(written[0])}; ranker={arguments.write} uses it")
+    print(f"written to {short_path(written[0])}; ranker={arguments.write} uses it")
     overrides = [
         override for override in arguments.overrides if not override.startswith(("ranker=", "rank=", "split="))
     ]

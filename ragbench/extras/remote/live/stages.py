@@ -13,8 +13,7 @@ from annotated_types import MinLen
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from ragbench.base.console import counted
-from ragbench.base.errors import names_secret
+from ragbench.base.errors import counted, names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.options import Constraint, Name, Natural, Positive, option
 from ragbench.base.types import Query, QueryState

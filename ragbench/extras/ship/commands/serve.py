@@ -9,8 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base.console import counted
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, counted
 from ragbench.base.options import as_options
 
 if TYPE_CHECKING:

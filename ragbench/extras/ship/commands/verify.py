@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from ragbench.base import console
+from ragbench.base.errors import short_path
 from ragbench.extras.export.gate import show
 from ragbench.extras.ship.address import parse_location
 
@@ -48,5 +49,5 @@ def main(arguments: argparse.Namespace) -> int:
         )
         code = show(checks, arguments.json)
     if code == 0 and not arguments.json:
-        console.next_command(shlex.join(["serve", console.short_path(arguments.bundle)]))
+        console.next_command(shlex.join(["serve", short_path(arguments.bundle)]))
     return code
