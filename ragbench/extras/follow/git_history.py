@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragbench.base import git
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.git import GitError, git
+from ragbench.corpus import reader
 from ragbench.corpus.folder import SUFFIXES
-from ragbench.corpus.reader import docno_of, parse_document
 from ragbench.extras.follow.follower import Earlier
 
 _MARK = "\x01"
@@ -91,20 +91,20 @@ class History:
 
     def earlier_docnos(self, events: Sequence[Event], since: str = "") -> set[str]:
         """The docnos at the commit `since`, and those that were renamed or deleted."""
-        return {*map(docno_of, self.files(since) if since else ()), *(docno_of(event.old) for event in events)}
+        paths = [*(self.files(since) if since else ()), *(event.old for event in events)]
+        return set(map(reader.docno_of, paths))
 
     def earlier(self, docnos: Collection[str], events: Sequence[Event], since: str = "") -> Earlier:
         """These documents as they were at the commit `since`, or before their names disappeared; and their renames."""
-        named = {docno_of(event.old): event for event in reversed(events)}  # the newest of a name
+        named = {reader.docno_of(event.old): event for event in reversed(events)}  # the newest of a name
         renames = {docno: new for docno in docnos if (new := _final(docno, events))}
         places = {docno: (f"{named[docno].commit}^", named[docno].old) for docno in docnos if docno in named}
-        files = {docno_of(path): path for path in self.files(since)} if since else {}
+        files = {reader.docno_of(path): path for path in self.files(since)} if since else {}
         if since:
             places |= {docno: (since, files[docno]) for docno in docnos if docno in files}
-        texts = self.texts(places)
-        return Earlier(
-            {docno: parse_document(docno, *text, 0.0)[0] for docno, text in texts.items()}, renames, others=files.keys()
-        )
+        texts = self.texts(places).items()
+        documents = {docno: reader.parse_document(docno, *text, 0.0)[0] for docno, text in texts}
+        return Earlier(documents, renames, others=files.keys())
 
     def files(self, commit: str) -> list[str]:
         """The paths of the pages of the folder in a commit, below the folder."""
@@ -132,8 +132,8 @@ def _final(docno: str, events: Sequence[Event]) -> str:
     """The docno at the end of the renames of a document; empty for one that was not renamed."""
     name = docno
     for event in reversed(events):  # the oldest first
-        if event.new and docno_of(event.old) == name:
-            name = docno_of(event.new)
+        if event.new and reader.docno_of(event.old) == name:
+            name = reader.docno_of(event.new)
     return name if name != docno else ""
 
 
@@ -144,7 +144,7 @@ def _run(folder: Path, *arguments: str) -> str:
 def _printed(folder: Path, arguments: Sequence[str], given: bytes = b"") -> bytes:
     """What git prints. Raises BenchmarkError if it fails or takes longer than `_LIMIT_S`."""
     try:
-        return git(folder, *arguments, given=given, limit_s=_LIMIT_S)
-    except GitError as error:
+        return git.git(folder, *arguments, given=given, limit_s=_LIMIT_S)
+    except git.GitError as error:
         reason = f"git cannot read the history of {folder} ({error})"
         raise BenchmarkError(f"{reason}: specify the earlier pages with --before") from None
