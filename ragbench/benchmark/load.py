@@ -39,8 +39,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
 
     `resplit: SEED` replaces the splits by new halves, train and test, stratified by type and area. With `topics=False`
     only the documents are read, nothing is masked in them, and no option that names queries or judgments is needed.
-    Doubtful judgments (`Followed.doubtful`) are excluded, and `warnings` counts them. Raises ConfigError for an unknown
-    or unusable option, BenchmarkError or CorpusError for data that cannot be read.
+    With the extra `follow`, doubtful judgments (`Followed.doubtful`) are excluded, and `warnings` counts them. Raises
+    ConfigError for an unknown or unusable option, BenchmarkError or CorpusError for data that cannot be read.
     """
     name, loader, options, seed = _parse(spec)
     loaded = loader(**_complete(name, loader, options, topics), topics=topics)

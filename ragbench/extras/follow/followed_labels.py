@@ -32,7 +32,7 @@ class EarlierState:
 def follow_labels(benchmark: Benchmark) -> FollowedLabels | None:
     """What became of the judgments of a benchmark of markdown files; None for other benchmarks.
 
-    Raises BenchmarkError for a commit that does not exist, CorpusError for a folder without documents.
+    Raises BenchmarkError if git cannot read the history.
     """
     data: Mapping[str, Any] = (benchmark.source or {}).get("data", {})
     if data.get("loader") not in ("vault", "native") or not data.get("corpus"):

@@ -80,7 +80,7 @@ class LabelFollower:
         page = self._page(docno)
         return page if docno == target else replace(self._section(target, page), is_section=True)
 
-    def shown(self, target: str) -> str:
+    def _shown(self, target: str) -> str:
         """A document or section of today by the path of its file."""
         docno = target if target in self._documents else docno_of_section(target)
         return self._documents[docno].path + target.removeprefix(docno)
@@ -108,7 +108,7 @@ class LabelFollower:
             return Followed(docno, "edited", (docno,), max(kept, 0.5), reason)
         if share >= _FOUND + _LEAD and best != docno:
             return Followed(
-                docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {self.shown(best)}", doubtful=True
+                docno, "moved", (best,), share, f"{reason}, {share:.0%} is in {self._shown(best)}", doubtful=True
             )
         return Followed(docno, "rewritten", (docno,), kept, reason)
 
@@ -197,13 +197,13 @@ class LabelFollower:
         clear = clear and (best == expected or not _changes_language(docno, best))
         if _file_name(docno) != _file_name(best):
             clear = clear and self._own_share(docno, best) >= least
-        reason = f"{share:.0%} of its text is in {self.shown(best)}"
+        reason = f"{share:.0%} of its text is in {self._shown(best)}"
         if clear:
             return Followed(docno, self._kind(docno, best), (best,), share, reason)
         parts = tuple(name for name in ranked if shares[name] >= _PART)
         if len(parts) > 1 and share < _FOUND:
             return Followed(
-                docno, "split", parts, share, f"its text is in {', '.join(map(self.shown, parts[:3]))}", doubtful=True
+                docno, "split", parts, share, f"its text is in {', '.join(map(self._shown, parts[:3]))}", doubtful=True
             )
         return Followed(docno, self._kind(docno, best), (best,), share, reason, doubtful=True)
 
@@ -232,7 +232,7 @@ class LabelFollower:
         if len(alike) == 1 and short and len(self._new_runs[alike[0]]) < 2 * _SHORT:
             return Followed(old.docno, "moved", (alike[0],), 0.8, "same title and file name, other text")
         if expected:
-            reason = f"the other pages of its folder moved to that of {self.shown(expected)}, other text"
+            reason = f"the other pages of its folder moved to that of {self._shown(expected)}, other text"
             doubtful = expected not in alike
             return Followed(old.docno, "moved", (expected,), 0.3 if doubtful else 0.8, reason, doubtful)
         if len(alike) != 1:
@@ -297,7 +297,9 @@ class LabelFollower:
         if share < _TRACE or (len(runs) < _SHORT and _heading(best) != heading):
             return Followed(target, "gone", (), 1.0 - share, "no section has its text")
         clear = share >= _FOUND and named[best] - second >= _LEAD
-        return Followed(target, "moved", (best,), share, f"{share:.0%} of its text is in {self.shown(best)}", not clear)
+        return Followed(
+            target, "moved", (best,), share, f"{share:.0%} of its text is in {self._shown(best)}", not clear
+        )
 
     def _new_section_runs(self, docno: str) -> Mapping[str, frozenset[int]]:
         texts = _texts(self._documents[docno]) if docno in self._documents else {}
