@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ OPTIONAL = (
     "ragbench.extras.studio",
     "ragbench.extras.tracking",
     "ragbench.extras.ship.serving",
+    "ragbench.extras.report",
     "ragbench.report",
     "ragbench.experiment",
     "ragbench.extras.collect.topics",
@@ -172,8 +174,9 @@ def test_extras_can_all_be_deleted(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("extras"))
     tea = tmp_path / "tests" / "data" / "tea"
     data = ("data=vault", f"data.corpus={tea / 'vault'}", f"data.queries={tea / 'relevant.csv'}", "split=all")
-    shown = python("-m", "ragbench", "run", "exp=phase1", *data, **here)
-    assert "next:" in shown and "MLflow" not in shown
-    assert not list(tmp_path.rglob("mlflow.db"))
+    words = ("run", "-m", "exp=baseline,phase1", "latency.enabled=false", *data)
+    shown = python("-m", "ragbench", *words, **here)
+    assert "next: ragbench compare\n" in shown and not re.search("MLflow|report|export|diagnose", shown), shown
+    assert not [*tmp_path.rglob("mlflow.db"), *tmp_path.rglob("report.html")]
     rest = ("tests/engine/test_pipeline.py", "tests/stages/test_fuse.py", "tests/evidence/test_statistics.py")
     python("-m", "pytest", "-q", "-x", "-p", "pytest_benchmark.plugin", *rest, **here)

@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Read, judge, print."""
     from ragbench.evidence import best_arm
     from ragbench.evidence.arms import Policy, verdict_table
-    from ragbench.report import page_tables, screen, tables
+    from ragbench.report import cells, screen, tables
     from ragbench.results import compare, measured_data
     from ragbench.workbench.runs import named_runs, split_words
 
@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
         title = f"{change}: {gathered.benchmark}, split {gathered.split}"
         console.print_table(tables.compact(frame), title)
         tables.print_reasons(frame)
-        tables.print_page_table(page_tables.best_configuration(best_arm.table(gathered.arms), policy.measure))
+        tables.print_page_table(cells.best_configuration(best_arm.table(gathered.arms), policy.measure))
         if exploratory:
             print(exploratory)
     return 0

@@ -123,10 +123,11 @@ def _shown(arguments: argparse.Namespace, experiment: Experiment, measure: Calla
 
 def _print_places(results: Results, dashboard: bool) -> None:
     """Print where all is and what comes next."""
-    from ragbench.report import html
+    from ragbench.results import store
 
-    if (results.folder / html.FILE).is_file():
-        print(f"report in {short_path(results.folder / html.FILE)}")
+    report = results.folder / store.REPORT
+    if report.is_file():
+        print(f"report in {short_path(report)}")
     console.print_text(results.whereabouts)
     for line in results.next_reason.splitlines():
         console.print_text(line)

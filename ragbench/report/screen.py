@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import minimums
+from ragbench.base import minimums, registry
 from ragbench.base.columns import records
 from ragbench.base.console import SCREEN, probability, with_interval
 from ragbench.base.errors import counted, too_few
@@ -208,7 +208,8 @@ def _below(results: Measurements, more: bool = True) -> list[str]:
     if label := results.exploratory:
         lines.append(label)
     lines += [*leak_lines(results), *label_lines(results)]
-    details = ["Details by query type: open the report or run ragbench compare"] if more and len(frame) else []
+    report = "open the report or " if "report" in registry.entries("command") else ""
+    details = [f"Details by query type: {report}run ragbench compare"] if more and len(frame) else []
     return [*lines, *_recalls(results), *_reasons(results), *expected_lines(results), *details]
 
 

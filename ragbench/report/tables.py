@@ -13,25 +13,34 @@ from ragbench.base.html import templates
 from ragbench.config.names import label
 from ragbench.evaluation import latency
 from ragbench.evidence.verdict import LATENCY, QUALITY
-from ragbench.report import figures, page_tables
+from ragbench.report import cells
 from ragbench.results import measurements
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.report.page_tables import Table
+    from ragbench.report.cells import Table
     from ragbench.results.measurements import Measurements
 
-TEMPLATES = Path(__file__).resolve().parent / "templates"
+COLORS = {
+    "adopt": "#2f9464",
+    "confirm": "#2f9464",
+    "equivalent": "#3d85c6",
+    "inconclusive": "#808892",
+    "reject": "#d9534f",
+}
+"""The colour of every verdict, with a contrast of at least 3:1 with both #ffffff and #171b21."""
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def show(results: Measurements) -> None:
     """Print the tables of the report: means, contexts, times, verdicts with their details, effects by query type."""
     if results.preliminary:
         print_text(results.preliminary)
-    print_page_table(page_tables.arms(results), results)
+    print_page_table(cells.arms(results), results)
     show_contexts(results, results.delivered)
-    print_page_table(page_tables.latency(results))
+    print_page_table(cells.latency(results))
     if len(results.latency):
         print_text(*latency.repeat_sentences(results.latency))
     if len(results.verdicts):  # of every arm against the first
@@ -43,8 +52,8 @@ def show(results: Measurements) -> None:
 
 def show_contexts(results: Measurements, frame: pd.DataFrame) -> None:
     """Print what the contexts of arms consist of, and the folders and types that pollute them most; `frame` by arm."""
-    print_page_table(page_tables.context_shares(results, frame), results)
-    print_page_table(page_tables.polluters(frame), results)
+    print_page_table(cells.context_shares(results, frame), results)
+    print_page_table(cells.polluters(frame), results)
 
 
 def print_page_table(table: Table, results: Measurements | None = None) -> None:
@@ -70,9 +79,9 @@ def show_details(results: Measurements, frame: pd.DataFrame) -> None:
     """Print the reasons of the verdicts of a run, the best arm, and effects by type and area."""
     print_reasons(frame)
     for table in (
-        page_tables.best_configuration(results.best_arm, results.primary),
-        page_tables.kinds(results, "type"),
-        page_tables.kinds(results, "area"),
+        cells.best_configuration(results.best_arm, results.primary),
+        cells.kinds(results, "type"),
+        cells.kinds(results, "area"),
     ):
         print_page_table(table, results)
 
@@ -145,7 +154,7 @@ def html(frame: pd.DataFrame, means: pd.DataFrame, title: str, notes: Sequence[s
 
     main = frame[(frame["kind"] == "main") & frame["effect"].notna()]
     reach = max([0.01, *(abs(bound) for name in ("ci_low", "ci_high", "effect") for bound in main[name].dropna())])
-    template = templates(TEMPLATES).get_template("verdicts.html.j2")
+    template = templates(_TEMPLATES).get_template("verdicts.html.j2")
     table = Markup(means.to_html(index=False, float_format="{:.4f}".format, na_rep=""))
     rows = [_for_notebook(row, reach) for row in records(main)]
     return template.render(title=title, rows=rows, means=table, notes=notes)
@@ -175,7 +184,7 @@ def _bar(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
 
     ends = {end: row[f"ci_{end}"] if row[f"ci_{end}"] == row[f"ci_{end}"] else row["effect"] for end in ("low", "high")}
     positions = {name: position(value) for name, value in {**ends, "effect": row["effect"]}.items()}
-    return {"width": _BAR_PX, "color": figures.VERDICTS.get(str(row["verdict"]), ("#888888", ""))[0], **positions}
+    return {"width": _BAR_PX, "color": COLORS.get(str(row["verdict"]), "#888888"), **positions}
 
 
 def _effect(row: Mapping[str, Any], level: str) -> str:

@@ -42,6 +42,9 @@ FORMAT = 2
 
 RECORD, PLAN, DONE = "experiment.json", "plan.json", "done.json"
 
+REPORT = "report.html"
+"""The file that an extra adds to the folder of a finished run."""
+
 _ARMS, _LOCK, _RUNNING = "arms", ".lock", "running.json"
 
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._=+,-]{0,47}")

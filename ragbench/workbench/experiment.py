@@ -323,7 +323,7 @@ class Experiment:
 
     def keep(self, results: Results) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
-        if len(self.settings) > 1 and not self.quick:
+        if len(self.settings) > 1 and not self.quick and registry.find("hook", "report"):
             try:
                 results.report()
             except (RagbenchError, OSError) as error:

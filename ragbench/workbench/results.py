@@ -14,7 +14,7 @@ from ragbench.base import console, locations, registry
 from ragbench.base.errors import ConfigError, short_path
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
-from ragbench.report import figures, screen, tables
+from ragbench.report import screen, tables
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
@@ -99,7 +99,9 @@ class Results(Measurements):
         """
         if not self.judged:
             return "data pool"
-        explain = "diagnose" if "diagnose" in registry.entries("command") else "report"
+        commands = registry.entries("command")
+        without = "compare" if len(self.arms) > 1 else "run"  # the core has these
+        explain = next((name for name in ("diagnose", "report") if name in commands), without)
         if len(self.arms) == 1:
             return explain
         frame = self.verdicts
@@ -116,13 +118,13 @@ class Results(Measurements):
         arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]
         if arm not in local:
             return explain
-        if not len(chosen) and self._faster:
+        if not len(chosen) and self._faster and "export" in commands:
             return f"export {shlex.quote(f'@1/{self._faster}')} --out bundle --force"
         if not len(chosen) and self._open:
             wanted = "data pool" if self.lacks_judgments else "data power"
-            return wanted if wanted.replace(" ", ".") in registry.entries("command") else explain
+            return wanted if wanted.replace(" ", ".") in commands else explain
         force = "" if len(adopted) or not len(better) else " --force"
-        return self._export(arm) + force
+        return self._export(arm) + force if "export" in commands else explain
 
     def _export(self, arm: str) -> str:
         new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())
@@ -142,8 +144,11 @@ class Results(Measurements):
         if not (faster := self._faster):
             if not self._open or self.config(self.arms[0]).get("live"):
                 return ""
-            ways = "add queries, decide by another measure (primary=), or read the losing queries (ragbench diagnose)"
-            return f"undecided: {ways}\nto keep {self.arms[0]}: ragbench {self._export(self.arms[0])}"
+            commands = registry.entries("command")
+            read = "read the losing queries" + (" (ragbench diagnose)" if "diagnose" in commands else "")
+            undecided = f"undecided: add queries, decide by another measure (primary=), or {read}"
+            keep = f"\nto keep {self.arms[0]}: ragbench {self._export(self.arms[0])}" if "export" in commands else ""
+            return undecided + keep
         means, base = self._means, self.arms[0]
         scores = f"{means[faster]:.3f} against {means[base]:.3f}"
         times = f"{self.p95_ms(faster) or 0.0:.0f} against {self.p95_ms(base) or 0.0:.0f} ms"
@@ -211,9 +216,8 @@ class Results(Measurements):
 
     def report(self) -> Path:
         """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are logged."""
-        from ragbench.report import html
-
-        return html.write(self)
+        path: Path = registry.required("hook", "report", "Results.report").write(self)
+        return path
 
     def export(
         self,
@@ -315,20 +319,25 @@ class Results(Measurements):
 
     def plot_effects(self) -> go.Figure:
         """Effects with intervals, by verdict."""
-        return figures.plot_effects(self)
+        return _figures().plot_effects(self)
 
     def plot_latency(self) -> go.Figure:
         """Mean milliseconds of every stage."""
-        return figures.plot_latency(self)
+        return _figures().plot_latency(self)
 
     def plot_interactions(self) -> go.Figure:
         """Two-way interactions as a heat map, where the design has them."""
-        return figures.plot_interactions(self)
+        return _figures().plot_interactions(self)
 
     def plot_losses(self) -> go.Figure:
         """Where relevant sections or documents were lost."""
-        return figures.plot_losses(self)
+        return _figures().plot_losses(self)
 
     def plot_pareto(self) -> go.Figure:
         """Quality against latency, with the arms that no other beats in both."""
-        return figures.plot_pareto(self)
+        return _figures().plot_pareto(self)
+
+
+def _figures() -> Any:
+    """The module that draws figures. ConfigError where no installed extra has it."""
+    return registry.required("hook", "figures", "a figure")

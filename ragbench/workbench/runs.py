@@ -26,7 +26,7 @@ from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.corpus.searched import normalised
 from ragbench.evaluation.measures import own_name
-from ragbench.report import figures, tables
+from ragbench.report import tables
 from ragbench.results import store
 from ragbench.results.compare import judge_runs
 
@@ -125,7 +125,7 @@ class Evaluation:
 
     def plot(self) -> go.Figure:
         """The effects with their confidence intervals."""
-        return figures.effects(self.verdicts, self.measure)
+        return registry.required("hook", "figures", "a figure").effects(self.verdicts, self.measure)
 
     def to_markdown(self) -> str:
         """The verdicts as a markdown table."""

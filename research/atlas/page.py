@@ -13,7 +13,7 @@ from ragbench.config.names import ALIASES
 from ragbench.extras.atlas import changes, meta, tables
 from ragbench.extras.atlas.changes import BASE
 from ragbench.extras.atlas.tables import QUESTIONS, Atlas
-from ragbench.report.figures import BLUE, GREY
+from ragbench.extras.report.figures import BLUE, GREY
 from research.atlas import statistics
 from research.atlas.svg import GRID, Scale, document, line, mark, text
 from tools import pages

@@ -19,7 +19,7 @@ from ragbench.config import available
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.extras.atlas import changes, meta
 from ragbench.extras.atlas.tables import Atlas
-from ragbench.report.figures import BLUE, GREY
+from ragbench.extras.report.figures import BLUE, GREY
 from research import conformance
 from research.atlas import page as atlas_page
 from research.atlas import statistics

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from ragbench.report.page_tables import _MINUS as MINUS
-from ragbench.report.page_tables import direction, interval, join_names, p_value, plain, signed
+from ragbench.report.cells import MINUS, direction, interval, join_names, plain, signed
 
 
 @pytest.mark.parametrize(
@@ -18,13 +17,6 @@ def test_signed(value: float, text: str) -> None:
 def test_cells_interval_keeps_the_sign_of_what_rounds_to_zero() -> None:
     assert interval(-0.0004, 0.017) == f"[{MINUS}0.000, +0.017]"
     assert interval(math.nan, 1.0) == ""
-
-
-@pytest.mark.parametrize(
-    ("p", "text"), [(0.00009, "< 0.001"), (0.0271, "0.027"), (0.26, "0.26"), (1.0, "1.00"), (math.nan, "")]
-)
-def test_p_values_are_never_nothing(p: float, text: str) -> None:
-    assert p_value(p) == text
 
 
 def test_cells_plain_numbers_and_lists() -> None:

@@ -16,7 +16,7 @@ from ragbench.base.console import probability
 from ragbench.commands import cli
 from ragbench.evidence import t_statistic
 from ragbench.extras.tracking.write import summarise
-from ragbench.report import page_tables, screen
+from ragbench.report import cells, screen
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements, Prediction
 
@@ -192,7 +192,7 @@ def test_screen_two_arms_on_a_busy_machine_say_how_latency_was_measured(
     net = results.net_p95_ms
     assert [f"{net[arm]:.0f} ms" for arm in ("base", "new")] == re.findall(r"\d+ ms", printed(results, 80))
     assert summarise(results).arms["new"].headline["net_p95_ms"] == net["new"]
-    means = page_tables.arms(results)
+    means = cells.arms(results)
     heads = [heading for heading, _ in means.columns]
     assert means.rows[1][heads.index("net p95 ms")].text == f"{net['new']:.1f}"
 

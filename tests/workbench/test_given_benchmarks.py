@@ -212,7 +212,10 @@ def test_given_benchmark_latency_is_measured_again_once(write_results, tmp_path:
     assert quality.next_command == "export @1/good --out bundle"
 
 
-@pytest.mark.parametrize(("installed", "command"), [({"diagnose": {}}, "diagnose"), ({}, "report")])
+@pytest.mark.parametrize(
+    ("installed", "command"),
+    [({"diagnose": {}, "report": {}}, "diagnose"), ({"report": {}}, "report"), ({}, "run")],
+)
 def test_given_benchmark_next_after_one_arm_is_a_command_that_is_there(
     installed: dict, command: str, write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import logging
 from collections.abc import Sequence
 
-from ragbench.base import console
+from ragbench.base import console, registry
 from ragbench.base.progress import Report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
@@ -56,7 +56,6 @@ def tune(
 def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark | None) -> Tuning:
     from ragbench.extras.fit.tuning.objective import searchable
     from ragbench.extras.tracking import store, write
-    from ragbench.report import html
 
     def compose(overrides: Sequence[str]) -> Settings:
         return record(composition.compose(overrides))
@@ -85,8 +84,8 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
         confirmation = search.confirm(tuned, whole)
     tuning = Tuning(tuned, confirmation)
     report.write(tuning)
-    if confirmation is not None:
-        html.write(confirmation.results)
+    if confirmation is not None and (page := registry.find("hook", "report")):
+        page.write(confirmation.results)
     if tracked:
         run_id = write.log(store.target_of(base), tuned.folder)
         tuning = dataclasses.replace(tuning, tracking_run=run_id)

@@ -20,12 +20,12 @@ from starlette.staticfiles import StaticFiles
 from ragbench.base.document_names import readable
 from ragbench.base.errors import RagbenchError
 from ragbench.extras.collect.judge import GRADES
+from ragbench.extras.report import html
 from ragbench.extras.ship.access import LOOPBACK
 from ragbench.extras.studio.guard import StudioGuard
 from ragbench.extras.studio.judging import Judging
 from ragbench.extras.studio.searching import Searching, Side, experiments
-from ragbench.report import html
-from ragbench.report.page_tables import plain
+from ragbench.report import cells
 
 _STATIC = Path(__file__).resolve().parent / "static"
 _MENU = (("/judging", "Judging"), ("/search", "Search"))
@@ -58,7 +58,7 @@ class Studio:
             lstrip_blocks=True,
         )
         self._templates.filters.update(readable=readable)
-        self._templates.globals.update(plain=plain, isnan=math.isnan, url=_url, menu=_MENU)
+        self._templates.globals.update(plain=cells.plain, isnan=math.isnan, url=_url, menu=_MENU)
 
     def page(self, template: str, status: int = 200, /, **values: Any) -> Response:
         """A page of a template."""

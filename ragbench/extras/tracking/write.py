@@ -46,7 +46,7 @@ FACTS = {
 """The tags with what must be equal so that runs can be compared over time (`ragbench.extras.tracking.trend`)."""
 
 _FILES = (
-    *(store.RECORD, "summary.csv", "latency.csv", measurements.DESIGN, "report.html"),
+    *(store.RECORD, "summary.csv", "latency.csv", measurements.DESIGN, store.REPORT),
     *(measurements.VERDICTS, measurements.BEST_ARM),
 )
 """The files of a run's folder that are logged as artifacts."""

@@ -12,8 +12,9 @@ import pytest
 from ragbench.commands import cli
 from ragbench.evidence.arms import Arms
 from ragbench.extras.export import gate, measured_arm
+from ragbench.extras.report import page_tables
 from ragbench.extras.tracking.write import summarise
-from ragbench.report import page_tables, tables
+from ragbench.report import tables
 from ragbench.results import measurements as files
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements

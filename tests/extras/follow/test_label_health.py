@@ -15,7 +15,8 @@ from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
 from ragbench.extras.export.gate import Limits, gate, moved
 from ragbench.extras.export.measured_arm import find
-from ragbench.report import html, screen
+from ragbench.extras.report import html
+from ragbench.report import screen
 from ragbench.results.labels import followed_values
 from ragbench.results.measurements import Measurements
 from ragbench.workbench.results import Results

@@ -20,10 +20,10 @@ from ragbench.config.settings import Settings
 from ragbench.experiment import differences
 from ragbench.experiment.run import run
 from ragbench.extras import tracking
+from ragbench.extras.report import html
 from ragbench.extras.tracking import store as tracking_store
 from ragbench.extras.tracking import write
 from ragbench.extras.tracking.store import Target
-from ragbench.report import html
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder

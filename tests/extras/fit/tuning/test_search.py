@@ -123,7 +123,7 @@ def test_search_every_topic_is_held_out_once_and_groups_stay_whole(tuned, oppose
 @pytest.mark.slow
 def test_search_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed, caplog) -> None:
     from ragbench.extras.export import measured_arm
-    from ragbench.report import html
+    from ragbench.extras.report import html
     from ragbench.results import compare, measurements
 
     first = confirm(tuned, opposed)

@@ -17,7 +17,8 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import UNPLACED
 from ragbench.experiment.run import run
 from ragbench.extras.remote.live.stages import LiveCommand, LiveHttp, LiveMcp
-from ragbench.report import html, tables
+from ragbench.extras.report import html
+from ragbench.report import tables
 from ragbench.results import measurements
 from ragbench.results.measurements import ARMS
 from tests.naming import naming

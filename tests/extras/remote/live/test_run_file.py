@@ -15,7 +15,8 @@ from ragbench.config.settings import Settings
 from ragbench.evidence.cost import RECORDED
 from ragbench.experiment.run import run
 from ragbench.extras.remote.live.external import LiveRun
-from ragbench.report import html, screen
+from ragbench.extras.report import html
+from ragbench.report import screen
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
 from ragbench.workbench import Results

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.report.html import explorer
+from ragbench.extras.report.html import explorer
 from ragbench.results.measurements import Measurements
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench.report import figures
+from ragbench.extras.report import figures
 from ragbench.results.measurements import Measurements
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragbench.report import html
-from ragbench.report.page_tables import _MINUS as MINUS
+from ragbench.extras.report import html
+from ragbench.report.cells import MINUS
 from ragbench.results.measurements import Measurements
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 

@@ -19,21 +19,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import progress
+from ragbench.base import files, progress
 from ragbench.base.columns import records
 from ragbench.base.document_names import readable
 from ragbench.base.errors import RagbenchError
-from ragbench.base.files import write_text
 from ragbench.base.html import templates
 from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
-from ragbench.evaluation.diagnosis import unit
+from ragbench.evaluation import diagnosis
 from ragbench.evidence.arms import Policy
-from ragbench.report import figures, page_tables, screen
-from ragbench.report.figures import describe_outcome, main_effects
-from ragbench.report.page_tables import MARKS, Cell, Table, join_names
-from ragbench.report.tables import TEMPLATES
-from ragbench.search.engine.snippet import stems
+from ragbench.extras.report import figures, page_tables
+from ragbench.report import cells, screen
+from ragbench.results import store
+from ragbench.search.engine import snippet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,9 +40,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-FILE = "report.html"
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
 
-STYLE = TEMPLATES / "report.css"
+STYLE = _TEMPLATES / "report.css"
 
 _CAN_FAIL = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, RagbenchError)
 """What a part of the page can raise on an unforeseen run; the rest of the page is made without it."""
@@ -74,8 +72,8 @@ def write(results: Measurements, out: Path | None = None) -> Path:
     A part that cannot be made is replaced by its error, and a warning is logged.
     """
     progress.report("writing the report")
-    path, parts = out or results.folder / FILE, Parts()
-    write_text(path, render(results, parts))
+    path, parts = out or results.folder / store.REPORT, Parts()
+    files.write_text(path, render(results, parts))
     for sentence in parts.missing.values():
         _LOG.warning(f"report: {sentence}")
     return path
@@ -88,13 +86,13 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
 
     parts = Parts() if parts is None else parts
     # Both scripts come from packages, ragbench's and Plotly's, and contain no text of a run.
-    scripts = [get_plotlyjs(), (TEMPLATES / "report.js").read_text(encoding="utf-8")]
+    scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
     nothing = {"arms": results.arms, "measures": [results.primary], "queries": [], "texts": 0}
     context = _contents(results, parts)
     plots = _figures(results, parts)
     explored = parts.make("query by query", lambda: explorer(results), nothing)
     return (
-        templates(TEMPLATES)
+        templates(_TEMPLATES)
         .get_template("report.html.j2")
         .render(
             **context,
@@ -139,23 +137,23 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
     },
     "verdicts": {
         "sentence": lambda results: screen.verdict_sentence(results),
-        "answers": lambda results: _answers(main_effects(results)),
+        "answers": lambda results: _answers(figures.main_effects(results)),
         "verdicts": lambda results: page_tables.verdicts(results),
     },
-    "best arm": {"best_arm": lambda results: page_tables.best_configuration(results.best_arm, results.primary)},
-    "configurations": {"arms": lambda results: page_tables.arms(results)},
+    "best arm": {"best_arm": lambda results: cells.best_configuration(results.best_arm, results.primary)},
+    "configurations": {"arms": lambda results: cells.arms(results)},
     "contexts": {
-        "contexts": lambda results: page_tables.context_shares(results, results.delivered),
-        "polluters": lambda results: page_tables.polluters(results.delivered),
+        "contexts": lambda results: cells.context_shares(results, results.delivered),
+        "polluters": lambda results: cells.polluters(results.delivered),
     },
-    "time by stage": {"latency": lambda results: page_tables.latency(results)},
+    "time by stage": {"latency": lambda results: cells.latency(results)},
     "interactions": {"interactions": lambda results: page_tables.interactions(results)},
     "losses": {
         "losses": lambda results: page_tables.losses(results),
-        "unit": lambda results: unit(results.fates),
+        "unit": lambda results: diagnosis.unit(results.fates),
     },
-    "query types": {"types": lambda results: page_tables.kinds(results, "type")},
-    "areas": {"by_area": lambda results: page_tables.kinds(results, "area")},
+    "query types": {"types": lambda results: cells.kinds(results, "type")},
+    "areas": {"by_area": lambda results: cells.kinds(results, "area")},
     "recipes": {"recipes": lambda results: _recipes(results)},
     "environment": {"environment": lambda results: environment(results)},
 }
@@ -163,7 +161,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
 
 
 def _with_note(results: Measurements, part: Any) -> Any:
-    return replace(part, caption=results.title_with_origin(part.caption)) if isinstance(part, Table) else part
+    return replace(part, caption=results.title_with_origin(part.caption)) if isinstance(part, cells.Table) else part
 
 
 def start_time(results: Measurements) -> str:
@@ -193,7 +191,7 @@ def _figure(results: Measurements, has_data: Callable[[Measurements], Any], plot
 
 
 _FIGURES: Mapping[str, tuple[Callable[[Measurements], Any], Callable[[Measurements], Any]]] = {
-    "effects": (lambda results: len(main_effects(results)), figures.plot_effects),
+    "effects": (lambda results: len(figures.main_effects(results)), figures.plot_effects),
     "pareto": (
         lambda results: len(results.latency) and len(figures.pareto(results)),
         lambda results: figures.plot_pareto(results),
@@ -241,7 +239,7 @@ def explorer(results: Measurements, limit: int = _MOST_TEXTS) -> dict[str, Any]:
             "text": topic["text"] or qid,
             "need": topic["need"] or "",
             "type": topic["type"] or "",
-            "stems": stems(topic["text"]),
+            "stems": snippet.stems(topic["text"]),
             "values": values.get(qid, [[None] * len(arms) for _ in measures]),
         }
         if qid in selected:
@@ -308,7 +306,7 @@ def _losses_by_text(rows: list[dict[str, Any]], arms: list[str]) -> list[list[An
     for row in rows:
         entry = losses.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
         rank = f" at {row['rank']}" if row["rank"] else ""
-        entry[2][order[row["arm"]]] = describe_outcome(row["outcome"], row["stage"]) + rank
+        entry[2][order[row["arm"]]] = figures.describe_outcome(row["outcome"], row["stage"]) + rank
     return sorted(losses.values(), key=lambda entry: (-entry[1], entry[0]))
 
 
@@ -329,15 +327,15 @@ def title(results: Measurements) -> str:
     """The question of the run in words."""
     names = results.arms
     if results.design:
-        factors = [str(name) for name in main_effects(results)["factor"]]
+        factors = [str(name) for name in figures.main_effects(results)["factor"]]
         return (
-            f"Which of {join_names(sorted(factors, key=_natural))} pay for themselves?"
+            f"Which of {cells.join_names(sorted(factors, key=_natural))} pay for themselves?"
             if len(factors) <= _NAMED
             else f"Which of {len(factors)} proposals pay for themselves?"
         )
     if len(names) == 1:
         return f"'{names[0]}' measured on {results.record['benchmark']['name']}"
-    return f"{join_names(names)} compared" if len(names) <= _NAMED else f"{len(names)} configurations compared"
+    return f"{cells.join_names(names)} compared" if len(names) <= _NAMED else f"{len(names)} configurations compared"
 
 
 def _natural(name: str) -> tuple[str, int]:
@@ -347,11 +345,11 @@ def _natural(name: str) -> tuple[str, int]:
 
 def _answers(effects: pd.DataFrame) -> list[tuple[str, list[str]]]:
     """The verdicts that proposals have, with these, ordered from acceptance to rejection."""
-    factors = {verdict: effects.loc[effects["verdict"] == verdict, "factor"].tolist() for verdict in MARKS}
+    factors = {verdict: effects.loc[effects["verdict"] == verdict, "factor"].tolist() for verdict in page_tables.MARKS}
     return [(verdict, names) for verdict, names in factors.items() if names]
 
 
-def _recipes(results: Measurements) -> Table:
+def _recipes(results: Measurements) -> cells.Table:
     """How every arm was configured, what its pipeline does, and what differs from the first, also in the index."""
     overrides = {arm: _shareable(results.record["overrides"][arm]) for arm in results.arms}
     base = results.arms[0]
@@ -359,9 +357,9 @@ def _recipes(results: Measurements) -> Table:
     for arm in results.arms:
         changed = changes(overrides[base], overrides[arm])
         sentences = [results.pipeline(arm), f"Differs from {base} in: {changed}." if changed else ""]
-        code = Cell(" ".join(overrides[arm]) or "(defaults)", "", "code")
-        rows.append((Cell(arm), code, Cell(" ".join(filter(None, sentences)), "", "prose")))
-    return Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))
+        code = cells.Cell(" ".join(overrides[arm]) or "(defaults)", "", "code")
+        rows.append((cells.Cell(arm), code, cells.Cell(" ".join(filter(None, sentences)), "", "prose")))
+    return cells.Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))
 
 
 def environment(results: Measurements) -> list[tuple[str, str]]:

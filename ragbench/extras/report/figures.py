@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbench.base.columns import records
-from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
+from ragbench.evaluation import diagnosis
 from ragbench.evidence import t_statistic
+from ragbench.report import tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,22 +23,21 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-# Contrast of at least 3:1 with both #ffffff and #171b21.
-BLUE, ORANGE, GREEN, RED, PURPLE, TEAL, PINK, OLIVE, GREY = (
-    *("#3d85c6", "#d07a1f", "#2f9464", "#d9534f", "#9068c9", "#1f939c", "#c85f9b", "#8a8a2e"),
-    "#808892",
-)
+GREEN, BLUE, GREY, RED = (tables.COLORS[verdict] for verdict in ("adopt", "equivalent", "inconclusive", "reject"))
+# Like those, with a contrast of at least 3:1 with both #ffffff and #171b21.
+ORANGE, PURPLE, TEAL, PINK, OLIVE = "#d07a1f", "#9068c9", "#1f939c", "#c85f9b", "#8a8a2e"
 PALETTE = (BLUE, ORANGE, TEAL, PURPLE, OLIVE, PINK, GREEN, RED)
 
 _ROW = 26  # pixels for one row of a chart with names along the side
 
-VERDICTS = {
-    "adopt": (GREEN, "diamond"),
-    "confirm": (GREEN, "diamond-open"),
-    "equivalent": (BLUE, "square"),
-    "inconclusive": (GREY, "circle"),
-    "reject": (RED, "x"),
+_SYMBOLS = {
+    "adopt": "diamond",
+    "confirm": "diamond-open",
+    "equivalent": "square",
+    "inconclusive": "circle",
+    "reject": "x",
 }
+"""The shape of every verdict."""
 
 _SHARE_SHOWN = 0.02  # parts that are smaller in every arm are added up: of the slowest query, of the relevant sections
 _OTHERS = "all other stages"
@@ -62,8 +62,8 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for verdict, (color, symbol) in VERDICTS.items():
-        rows = frame[frame["verdict"] == verdict]
+    for verdict, symbol in _SYMBOLS.items():
+        color, rows = tables.COLORS[verdict], frame[frame["verdict"] == verdict]
         if rows.empty:
             continue
         figure.add_trace(
@@ -270,9 +270,9 @@ def plot_losses(results: Measurements) -> go.Figure:
     """The fates of the relevant sections, or documents, in every arm, as shares."""
     frame = results.losses
     fates = [describe_outcome(row["outcome"], row["stage"]) for row in records(frame)]
-    units = unit(results.fates)
+    units = diagnosis.unit(results.fates)
     largest = frame.groupby(fates)["share"].max()
-    rare = set(largest[largest < _SHARE_SHOWN].index) - {FOUND}
+    rare = set(largest[largest < _SHARE_SHOWN].index) - {diagnosis.FOUND}
     frame = frame.assign(fate=[_ELSEWHERE if name in rare else name for name in fates])
     frame = frame.groupby(["arm", "fate"], sort=False)[["sections", "share"]].sum().reset_index()
     total = frame.groupby("fate")["sections"].sum()
@@ -285,7 +285,12 @@ def plot_losses(results: Measurements) -> go.Figure:
     return finish(figure, rows=len(results.arms))
 
 
-_BAR_STYLES = {FOUND: (BLUE, ""), NEVER: (GREY, ""), BURIED: (GREY, "/"), _ELSEWHERE: (GREY, ".")}
+_BAR_STYLES = {
+    diagnosis.FOUND: (BLUE, ""),
+    diagnosis.NEVER: (GREY, ""),
+    diagnosis.BURIED: (GREY, "/"),
+    _ELSEWHERE: (GREY, "."),
+}
 
 
 def _bar_style(name: str) -> dict[str, object]:
@@ -295,12 +300,13 @@ def _bar_style(name: str) -> dict[str, object]:
 
 def describe_outcome(outcome: str, stage: str) -> str:
     """An outcome of the diagnosis in words: `dropped by p10`, `ranked down by p6`, `never retrieved`."""
-    return outcome if outcome in (FOUND, NEVER, FUSED_OUT, BURIED) else f"{outcome} by {stage}"
+    by_no_stage = (diagnosis.FOUND, diagnosis.NEVER, diagnosis.FUSED_OUT, diagnosis.BURIED)
+    return outcome if outcome in by_no_stage else f"{outcome} by {stage}"
 
 
 def _rank(name: str) -> int:
     """The place of a fate: found first, then lost by stages, then never retrieved."""
-    return {FOUND: 0, _ELSEWHERE: 2, BURIED: 3, NEVER: 4}.get(name, 1)
+    return {diagnosis.FOUND: 0, _ELSEWHERE: 2, diagnosis.BURIED: 3, diagnosis.NEVER: 4}.get(name, 1)
 
 
 def arm_colors(arms: Iterable[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.report import html
+from ragbench.extras.report import html
 from ragbench.results.measurements import Measurements
 
 BROKEN = "document.title='broken'"
@@ -167,7 +167,7 @@ def test_report_tables_can_be_heard(parsed: Page) -> None:
 def test_report_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> None:
     code = (
         "import hashlib, sys; from pathlib import Path\n"
-        "from ragbench.results import measurements; from ragbench.report import html\n"
+        "from ragbench.results import measurements; from ragbench.extras.report import html\n"
         "page = html.render(measurements.load(Path(sys.argv[1])))\n"
         "print(hashlib.sha256(page.encode()).hexdigest())\n"
     )
@@ -201,8 +201,8 @@ def test_report_parts_that_fail_are_named_and_all_others_stand(ablation: Measure
     places = {
         "title": (html, "title"),
         "verdicts": (html.page_tables, "verdicts"),
-        "configurations": (html.page_tables, "arms"),
-        "time by stage": (html.page_tables, "latency"),
+        "configurations": (html.cells, "arms"),
+        "time by stage": (html.cells, "latency"),
         "interactions": (html.page_tables, "interactions"),
         "losses": (html.page_tables, "losses"),
         "recipes": (html, "_recipes"),
@@ -212,7 +212,7 @@ def test_report_parts_that_fail_are_named_and_all_others_stand(ablation: Measure
     }
     drawn = html._figures(ablation, html.Parts())
     for name, (module, function) in places.items():
-        with monkeypatch.context() as patched, caplog.at_level("DEBUG", logger="ragbench.report.html"):
+        with monkeypatch.context() as patched, caplog.at_level("DEBUG", logger="ragbench.extras.report.html"):
             if not name.startswith("figure"):
                 patched.setattr(html, "_figures", lambda results, parts: drawn)
             patched.setattr(module, function, broken)

@@ -1,24 +1,20 @@
-"""The page's tables of results, their cells, and how numbers are written in them."""
+"""Tables of results for the screen and for pages: their cells, and how numbers are written in them."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragbench.base import minimums
 from ragbench.base.columns import records
-from ragbench.config.names import label
 from ragbench.evaluation import contexts
-from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, LEAKS, PASSAGE, SILENCE, UNPLACED
-from ragbench.evaluation.passages import TOKENS, recall_within
+from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import best_arm
 from ragbench.evidence.cost import NET
-from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.results.measurements import ARMS
 
 if TYPE_CHECKING:
@@ -26,10 +22,7 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-_MINUS = "\u2212"
-THIN, TIMES = "\u2009", "\u00d7"
-MARKS = {"adopt": "✓", "confirm": "✓?", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
-"""A sign for every verdict, so that none is shown by colour alone; ordered from acceptance to rejection."""
+MINUS = "\u2212"
 _Row = Mapping[str, Any]
 _JUDGED = "Judged@10"
 _SECONDARY = ("RR", "R@10", "R@100", "Success@1", _JUDGED)
@@ -79,22 +72,17 @@ class Table:
 
 def signed(value: float, digits: int = 3) -> str:
     """A number with its sign and a true minus, such as `+0.012`; empty for NaN."""
-    return "" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", _MINUS)
+    return "" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", MINUS)
 
 
 def plain(value: float, digits: int = 3) -> str:
     """A number without a plus, such as `0.512`; empty for NaN."""
-    return "" if math.isnan(value) else f"{value:.{digits}f}".replace("-", _MINUS)
+    return "" if math.isnan(value) else f"{value:.{digits}f}".replace("-", MINUS)
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
     """An interval such as `[-0.010, +0.020]`; empty for NaN."""
     return "" if math.isnan(low) or math.isnan(high) else f"[{signed(low, digits)}, {signed(high, digits)}]"
-
-
-def p_value(p: float) -> str:
-    """A p value with two or three digits, `< 0.001` instead of 0; empty for NaN."""
-    return "" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def direction(low: float, high: float) -> str:
@@ -108,56 +96,18 @@ def join_names(items: Iterable[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def verdicts(results: Measurements) -> Table:
-    """The effects at both levels with verdict and reason."""
-    measure, effects = results.primary, main_effects(results)
-    ablation, timed = bool(results.design), bool(effects["latency_ms"].notna().any())
-    passages = bool(effects["passage_effect"].notna().any())
-
-    def p_values(row: _Row) -> Cell:
-        return Cell(p_value(row["p"]), p_value(row["passage_p"]) if passages else "")
-
-    columns = (
-        PageColumn("Proposal" if ablation else "Configuration", "", _proposal),
-        PageColumn("Verdict", "", _verdict),
-        PageColumn(
-            f"{measure}, documents",
-            "mean difference over queries with its CI, corrected for the whole table",
-            _effect,
-        ),
-        PageColumn(
-            f"{measure}, passages",
-            "the same for passages as they are returned",
-            lambda row: _effect(row, "passage_"),
-            passages,
-        ),
-        PageColumn(
-            f"{recall_within(results.shared_config['context_tokens'])}, passages",
-            "secondary: no verdict depends on it; its CIs are simultaneous among themselves",
-            lambda row: _effect(row, "recall_"),
-            bool(effects["recall_effect"].notna().any()),
-        ),
-        PageColumn(ARMS["p95"].title, "added p95 latency, and the budget", _cost, timed),
-        PageColumn("p", "adjusted p value for documents; below it, for passages", p_values),
-        PageColumn("W / T / L", "queries that win, tie and lose, by documents", _counts),
-        PageColumn("MDE", "minimum detectable effect on documents: power 80%", _number("mde")),
-    )
-    subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
-    return Table.of(f"{subject}, largest gain first", columns, records(effects), remarks=effects["reason"].tolist())
-
-
 def best_configuration(frame: pd.DataFrame, measure: str) -> Table:
     """How likely each configuration is the best."""
     head = best_arm.COLUMNS
     passages = bool(frame["passage_mean"].notna().any())
     columns = (
         PageColumn("Configuration", "", _text("arm")),
-        PageColumn(f"{measure}, documents", "", _number("mean")),
+        PageColumn(f"{measure}, documents", "", number("mean")),
         PageColumn(*head["best"].head, _share("best")),
-        PageColumn(f"{measure}, passages", "", _number("passage_mean"), passages),
+        PageColumn(f"{measure}, passages", "", number("passage_mean"), passages),
         PageColumn(*head["passage_best"].head, _share("passage_best"), passages),
         PageColumn(*head["ruled_out_by"].head, _text("ruled_out_by", "word")),
-        PageColumn(*head["more_topics"].head, _number("more_topics", 0)),
+        PageColumn(*head["more_topics"].head, number("more_topics", 0)),
     )
     return Table.of(
         "How likely each configuration is the best", columns, records(frame), sentences=best_arm.sentences(frame)
@@ -273,52 +223,12 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> Table:
     return Table.of(caption, columns, results.arms if len(groups) > 1 else (), sentences=[warning] if few else [])
 
 
-def losses(results: Measurements) -> Table:
-    """How many relevant sections had each fate, a row for every arm."""
-    counts: dict[tuple[str, str], int] = {}
-    totals: Counter[str] = Counter()
-    for row in records(results.losses):
-        name = describe_outcome(row["outcome"], row["stage"])
-        counts[row["arm"], name] = counts.get((row["arm"], name), 0) + int(row["sections"])
-        totals[name] += int(row["sections"])
-    order = sorted(totals, key=lambda name: (name != FOUND, -totals[name], name))
-
-    def column(name: str) -> PageColumn:
-        def cell(arm: str) -> Cell:
-            count, total = counts.get((arm, name), 0), sum(counts.get((arm, outcome), 0) for outcome in order)
-            return Cell(str(count), f"{count / total:.0%}" if count else "")
-
-        return PageColumn(name, "", cell)
-
-    caption = f"Relevant {unit(results.fates)} by outcome"
-    return Table.of(
-        caption, (PageColumn("Configuration", "", Cell), *map(column, order)), results.arms if order else ()
-    )
-
-
-def interactions(results: Measurements) -> Table:
-    """All interactions, the one with the smallest p first."""
-    frame = results.verdicts
-    frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
-
-    def pair(row: _Row) -> Cell:
-        return Cell(f"{row['factor']} {TIMES} {row['other']}")
-
-    columns = (
-        PageColumn("Pair", "", pair),
-        PageColumn("Interaction", f"with its {results.interval} interval", _effect),
-        PageColumn("p", "", lambda row: Cell(p_value(row["p"]))),
-        PageColumn("W / T / L", "", _counts),
-    )
-    return Table.of("How much the effect of one grows when the other is on", columns, records(frame))
-
-
 def latency(results: Measurements) -> Table:
     """Milliseconds by arm and stage, the cold start where it was measured, and times of repeats where they differ."""
     columns = (
         PageColumn("Configuration", "", lambda row: Cell(str(row["arm"]))),
         PageColumn("Stage", "", lambda row: Cell(str(row["stage"]), "", "word")),
-        *(PageColumn(name, "milliseconds", _number(name, 1)) for name in ("mean", "p50", "p95", "p99")),
+        *(PageColumn(name, "milliseconds", number(name, 1)) for name in ("mean", "p50", "p95", "p99")),
         PageColumn("p50 of repeats", "shown if it differs by over 10%", lambda row: _again(row, "p50")),
         PageColumn("p95 of repeats", "", lambda row: _again(row, "p95")),
     )
@@ -329,7 +239,7 @@ def _text(name: str, kind: str = "") -> Callable[[_Row], Cell]:
     return lambda row: Cell(row[name], "", kind)
 
 
-def _number(name: str, digits: int = 3) -> Callable[[_Row], Cell]:
+def number(name: str, digits: int = 3) -> Callable[[_Row], Cell]:
     """The cell of a number, empty where it is not known."""
     return lambda row: Cell(plain(float(row.get(name, math.nan)), digits))
 
@@ -338,37 +248,9 @@ def _share(name: str) -> Callable[[_Row], Cell]:
     return lambda row: Cell(f"{row[name]:.0%}")
 
 
-def _proposal(row: _Row) -> Cell:
-    sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
-    return Cell(label(row["factor"]), sampled)
-
-
-def _verdict(row: _Row) -> Cell:
-    alone = "by quality alone" if row["judged_by"] == "quality" else ""
-    return Cell(f"{MARKS[row['verdict']]} {row['verdict']}", alone, f"verdict {row['verdict']}")
-
-
-def _effect(row: _Row, level: str = "") -> Cell:
-    effect, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
-    return Cell(signed(effect), interval(low, high), direction(low, high))
-
-
 def _again(row: _Row, name: str) -> Cell:
     value = float(row.get(f"again_{name}", math.nan))
     return Cell(plain(value if abs(value - row[name]) > NOTABLE * row[name] else math.nan, 1))
-
-
-def _counts(row: _Row) -> Cell:
-    return Cell(f"{row['wins']:.0f}{THIN}/{THIN}{row['ties']:.0f}{THIN}/{THIN}{row['losses']:.0f}")
-
-
-def _cost(row: _Row) -> Cell:
-    if math.isnan(row["latency_ms"]):  # of a run file among configurations with latency
-        return Cell(plain(math.nan, 0))
-    rounded = round(row["latency_ms"]) + 0.0  # no negative zero
-    return Cell(
-        signed(rounded, 0), "no budget" if math.isnan(row["budget_ms"]) else f"of {row['budget_ms']:.0f} allowed"
-    )
 
 
 def _at(frame: pd.DataFrame, arm: str, column: str) -> float:

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
-    from ragbench.report import html
+    from ragbench.extras.report import html
     from ragbench.results import measured_data, measurements, store
     from ragbench.workbench.runs import named_runs, split_words
 
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     results = measurements.load(store.run_folder(folder))
     measured_data.refuse_other_data(results, settings.config, split_words(arguments.words)[1])
     if arguments.out is not None and arguments.out.is_dir():
-        raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
+        raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / store.REPORT}")
     path = html.write(results, arguments.out)
     if arguments.json:
         console.print_json({"run": str(results.folder), "report": str(path), "bytes": path.stat().st_size})
