@@ -7,15 +7,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import identifier, read_lines
-
-if TYPE_CHECKING:
-    from ragbench.benchmark.benchmark import Benchmark
 
 _LOG = logging.getLogger(__name__)
 

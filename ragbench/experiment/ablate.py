@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations, compress, product
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,8 @@ from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.statistics import Contrast
 from ragbench.results import measurements
+from ragbench.results.measurements import Measurements
 from ragbench.search.engine.pipeline import MissingInput
-
-if TYPE_CHECKING:
-    from ragbench.results.measurements import Measurements
 
 _Values = Mapping[str, NDArray[np.float64]]
 """By arm, one value per query, shape (n,), queries in the same order in every arm."""

@@ -13,15 +13,12 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ragbench.base.errors import IndexError_, RagbenchError
 from ragbench.base.processes import exit_with_parent
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.json import read_json
-
-if TYPE_CHECKING:
-    from ragbench.benchmark.benchmark import Benchmark
-
 
 PEAK_MEMORY = "peak_memory_mb"
 

@@ -22,11 +22,12 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragbench.base.errors import ConfigError, JavaError
 from ragbench.corpus.searched import normalised
 from ragbench.index import language_detection
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.jvm import java, java_errors
 from ragbench.index.languages import (
     CASE_PARTS,
@@ -41,9 +42,6 @@ from ragbench.index.languages import (
     split,
     words,
 )
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
 
 _CODE_PARTS = rf"{WHOLE}|({WORD}{{2,}}+|\p{{N}})"
 

@@ -7,16 +7,13 @@ that of few. The best cosines of everyday questions and of letters without meani
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.index.dense import DenseIndex
 from ragbench.index.parts import StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.index.dense import DenseIndex
-    from ragbench.models import Encoder
+from ragbench.models import Encoder
 
 VERSION = 2
 _BEST = "best.npy"

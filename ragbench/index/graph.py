@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.parts import StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
 
 VERSION = 1
 _EDGES, _COMMUNITY = "edges.npy", "community.npy"

@@ -12,19 +12,17 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.index.analyzers import analyze, analyzer, analyzers, detection, document_analyzers
 from ragbench.index.artefacts import check_ranges
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.graph import edges_of
 from ragbench.index.parts import StoredPart
 from ragbench.index.texts import lexical_rows
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
 
 VERSION = 4
 FIELDS = ("title", "path", "anchors", "facts", "headings", "document")

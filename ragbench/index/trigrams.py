@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.index.artefacts import check_ranges, misfit
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.parts import StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
 
 VERSION = 1
 _Unit = Literal["character", "word"]

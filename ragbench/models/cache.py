@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.models import CrossEncoder, Encoder, Model
+from ragbench.models.bundled_vectors import ShippedVectors
 from ragbench.models.store import Recorded, Store, embedding_key, key_of
 from ragbench.models.texts import check_texts
-
-if TYPE_CHECKING:
-    from ragbench.models.bundled_vectors import ShippedVectors
 
 _M = TypeVar("_M", bound=Model)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from annotated_types import Ge
 
@@ -19,13 +19,11 @@ from ragbench.base.options import Constraint, Validated, section
 from ragbench.base.query_cache import QueryCache
 from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
+from ragbench.models.chat import ChatModel, ChatSpec
 from ragbench.models.folder import FolderSettings, ModelFolder, find_model, read_settings
 from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, endpoint, is_endpoint
 from ragbench.models.parallel import threads_for
-
-if TYPE_CHECKING:
-    from ragbench.models.chat import ChatModel, ChatSpec
-    from ragbench.models.store import Store
+from ragbench.models.store import Store
 
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 

@@ -13,26 +13,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragbench.base import progress
 from ragbench.base.errors import ConfigError, RagbenchError, counted
 from ragbench.base.foreign import FAILURES, failure
+from ragbench.base.types import Query
+from ragbench.config.sections import ExecutionSpec
 from ragbench.experiment import execution
+from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
 from ragbench.experiment.execution import failed
+from ragbench.experiment.run import Plan, PlannedArm
 from ragbench.extras.cluster import worker
+from ragbench.index.artefacts import Artefact
 from ragbench.models import functions
+from ragbench.models.cache import CachedEncoder
 from ragbench.models.parallel import threads_for
-from ragbench.search.engine.pipeline import Outcome, in_tree_order, prefix_keys
-
-if TYPE_CHECKING:
-    from ragbench.base.types import Query
-    from ragbench.config.sections import ExecutionSpec
-    from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
-    from ragbench.experiment.run import Plan, PlannedArm
-    from ragbench.index.artefacts import Artefact
-    from ragbench.models.cache import CachedEncoder
-    from ragbench.search.engine.pipeline import Arm
+from ragbench.search.engine.pipeline import Arm, Outcome, in_tree_order, prefix_keys
 
 _LOG = logging.getLogger(__name__)
 

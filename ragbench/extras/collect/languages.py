@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ragbench.base.errors import counted
+from ragbench.config.settings import Settings
 from ragbench.index.analyzers import analyzers
 from ragbench.index.language_detection import language
 from ragbench.index.languages import analyzers_for
 from ragbench.models import bundled
-
-if TYPE_CHECKING:
-    from ragbench.config.settings import Settings
 
 _MULTILINGUAL = 1 / 3
 """Share of documents in other languages from which the multilingual encoder finds more than the English one."""

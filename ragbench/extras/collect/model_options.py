@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import as_options
-
-if TYPE_CHECKING:
-    from ragbench.models.chat import ChatSpec
+from ragbench.models.chat import ChatSpec
 
 
 def add(parser: argparse.ArgumentParser, kind: str) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError
 from ragbench.extras.export.file_format import Request, Written
-
-if TYPE_CHECKING:
-    from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
+from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 
 
 @dataclass(frozen=True)

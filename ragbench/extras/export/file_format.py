@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ragbench.base import console, registry
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError, counted
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.runs import Run
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evaluation import measures
 from ragbench.evidence import statistics
@@ -25,10 +26,7 @@ from ragbench.evidence.cost import NET
 from ragbench.extras.export import measured_arm
 from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results import measurements, store
-
-if TYPE_CHECKING:
-    from ragbench.benchmark.runs import Run
-    from ragbench.search.engine.pipeline import Arm
+from ragbench.search.engine.pipeline import Arm
 
 MAX_LOSS = 0.005
 """The loss of nDCG@10 up to which a translation is written without `--force`."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragbench.base.types import Hit, QueryState, Ranking
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index
 
 REPEATED = "a document was returned more than once: its first place counts"
 """The note of a query whose hits from another system repeat a document."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMappin
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cachetools import LRUCache
 
@@ -22,15 +22,12 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.html import render
 from ragbench.base.types import Filters, Query, QueryState, Ranking
+from ragbench.models import CrossEncoder, Encoder
+from ragbench.models.chat import ChatSpec
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.stages.filters import filters_of
 from ragbench.search.stages.stage import Index, Retriever, Stage, StateProperty
-
-if TYPE_CHECKING:
-    from ragbench.models import CrossEncoder, Encoder
-    from ragbench.models.chat import ChatSpec
-
 
 _S = TypeVar("_S")
 _Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]

@@ -9,18 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.types import Ranking
-from ragbench.index.terms import FIELDS
-
-if TYPE_CHECKING:
-    from ragbench.base.types import QueryState
-    from ragbench.index.index import Index
-    from ragbench.index.terms import TermIndex
+from ragbench.base.types import QueryState, Ranking
+from ragbench.index.index import Index
+from ragbench.index.terms import FIELDS, TermIndex
 
 _Values = NDArray[np.float64]
 _Numbers = NDArray[np.int64]

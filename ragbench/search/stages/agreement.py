@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.index.background import BackgroundSimilarity
 from ragbench.search.stages.stage import Index, QueryState, Retriever, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.background import BackgroundSimilarity
 
 _FIRST_RANK = 1 / 61
 """What a list gives to its first hit in the seeds' formula, by weight 1 and k 60."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Interval
@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from ragbench.base.options import Count, Share, Weight, option
 from ragbench.base.progress import track
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName, Numerics
 from ragbench.search.stages.stage import Index, QueryState, Ranking, Stage, StateProperty, fused
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
 
 IN_CONTEXT = PassageTemplate(title=True, headings=True)
 """What the model reads of a chunk, with `headings`."""

@@ -6,24 +6,21 @@ import difflib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.options import Count, Name, Share, Weight, option
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.code import common_name
 from ragbench.index.index import VectorsSpec
-from ragbench.index.lexical import Bm25F, LexicalSpec
+from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec
 from ragbench.index.texts import FieldName
+from ragbench.models import Encoder
 from ragbench.search.stages.signals import names_code
 from ragbench.search.stages.stage import Index, QueryState, Ranking, Retriever
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
-    from ragbench.index.lexical import LexicalIndex
-    from ragbench.models import Encoder
 
 
 @option("class=RetrieveDense")

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,8 @@ from ragbench.base.types import QueryClass as QueryClass
 from ragbench.base.types import QueryState as QueryState
 from ragbench.base.types import Ranking as Ranking
 from ragbench.index.index import Index as Index
-
-if TYPE_CHECKING:
-    from ragbench.models.chat import ChatSpec
-    from ragbench.models.resolve import CrossEncoderSpec
+from ragbench.models.chat import ChatSpec
+from ragbench.models.resolve import CrossEncoderSpec
 
 
 class StateProperty(StrEnum):

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ragbench.base.errors import BenchmarkError, BoundaryError, why_unreadable
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.names import Names, address
@@ -23,9 +24,6 @@ from ragbench.boundary.json import read_json, read_json_lines, read_text
 from ragbench.extras.collect.search_log import personal
 from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sentence
 from ragbench.extras.follow.redirects import Redirects
-
-if TYPE_CHECKING:
-    from ragbench.base.types import Document
 
 THREADS = "threads"
 """The provenance of such topics."""

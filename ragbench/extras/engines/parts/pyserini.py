@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import weakref
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 from ragbench.base.errors import IndexError_
 from ragbench.base.types import Ranking
 from ragbench.index import jvm
+from ragbench.index.index import Index
 from ragbench.index.parts import Part
 from ragbench.index.texts import lexical_rows
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
 
 _KEY = "OPENAI_API_KEY"
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import Damaged, ResultsError
 from ragbench.base.options import flat
 from ragbench.boundary.json import read_checksummed
 from ragbench.extras.tracking import write
-from ragbench.extras.tracking.store import FOLDER
+from ragbench.extras.tracking.store import FOLDER, OpenStore
 from ragbench.results import measurements, store
-
-if TYPE_CHECKING:
-    from ragbench.extras.tracking.store import OpenStore
 
 RECORD = "report.json"
 """The file of a finished search, in its folder `tune/NAME` below the results."""

@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +26,9 @@ from numpy.typing import NDArray
 from ragbench.base.types import Ranking
 from ragbench.extras.systems.parts.scan import is_cjk, primitive_values
 from ragbench.index.artefacts import check_ranges
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.filters import tag_lineage
 from ragbench.index.parts import StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
 
 VERSION = 1
 FIELDS = ("title", "tags", "heading", "path", "body")

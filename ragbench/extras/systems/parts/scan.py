@@ -12,17 +12,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.query_cache import QueryCache
+from ragbench.base.types import Document
 from ragbench.index.artefacts import check_ranges
 from ragbench.index.parts import StoredPart
-
-if TYPE_CHECKING:
-    from ragbench.base.types import Document
 
 VERSION = 1
 _PATHS, _TEXTS, _WORDS, _FILES = "paths", "texts", "words", "files.npz"
