@@ -209,7 +209,7 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     )
     handbook = load(settings.config["data"])
     arm = measured_arm.find(run([settings], handbook, folder=folder / "run").folder)
-    return bundle.write(arm, handbook, folder / "bundle", evidence=measured_arm.evidence(arm))
+    return bundle.write(arm, folder / "bundle", evidence=measured_arm.evidence(arm))
 
 
 @pytest.fixture

@@ -51,9 +51,9 @@ def add_arguments(parser):
 
 
 def main(arguments):
-    from ragbench.extras.export.file_format import formats
+    from ragbench.base import registry
 
-    print(f"hello {arguments.who}: {' '.join(formats())}")
+    print(f"hello {arguments.who}: {' '.join(registry.names('export'))}")
     return 0
 """
 WITHOUT = """

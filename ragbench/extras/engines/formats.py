@@ -28,18 +28,7 @@ class EngineFormat:
         """Load the arm's search into a file or a server."""
         from ragbench.extras.engines import opened
 
-        target = request.load or request.output_path(arm, self.ending)
-        name, sentences, priced = opened.load_search(
-            arm,
-            request.format,
-            target,
-            evidence,
-            request.max_loss,
-            request.self_contained,
-        )
-        location = target if request.load is None else name
-        written = (location, request.format, arm.name, evidence, tuple(sentences), priced)
-        return Written(*written, verifiable=True)
+        return opened.load_search(arm, request, request.load or request.output_path(arm, self.ending), evidence)
 
 
 SQLITE = EngineFormat(".sqlite")

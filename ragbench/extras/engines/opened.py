@@ -300,14 +300,9 @@ class LoadJob:
 
 
 @contextmanager
-def load_job(
-    measured: MeasuredArm,
-    bench: file_format.Bench,
-    format: str,
-    evidence: Evidence,
-    self_contained: bool,
-) -> Iterator[LoadJob]:
+def load_job(bench: file_format.Bench, request: file_format.Request, evidence: Evidence) -> Iterator[LoadJob]:
     """Make the bundle of an arm in a temporary folder, and open it."""
+    measured, format = bench.measured, request.format
     settings, missing = plans.without_ranker(measured.settings), plans.left_out(measured.settings, format)
     if not plans.has_fusion(settings):
         settings, note = _nearest_fusion(settings)
@@ -315,13 +310,7 @@ def load_job(
     plan = SearchPlan.of(settings, format)
     temporary = content.temporary_folder("ragbench-export")
     try:
-        folder = bundle.write(
-            measured,
-            bench.benchmark,
-            temporary / "bundle",
-            evidence=evidence,
-            self_contained=self_contained,
-        )
+        folder = bundle.write(measured, temporary / "bundle", evidence=evidence, self_contained=request.self_contained)
         sentences = file_format.sentences(measured, evidence)
         with trust(), BundleFolder(folder).open(models=bench.builder.models) as loaded:  # written a moment ago
             yield LoadJob(loaded, settings, plan, tuple(sentences), tuple(missing))
@@ -342,7 +331,7 @@ def answers(engine: Engine, bench: file_format.Bench) -> tuple[Run, Run, str]:
     """What an engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
     with over(engine, bench.builder.models) as searchable:
         index = searchable.index
-        states = dict(searchable.pipeline.steps(start(bench.queries()), index))
+        states = dict(searchable.pipeline.steps(start(bench.measured.queries), index))
         _, cut = searchable.pipeline.stages[-1]
         ordered, alone = (measures.document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
         return ordered, alone, bundle.golden_lines(searchable.pipeline, index, states["cut"])
@@ -357,7 +346,7 @@ def measure_loss(
     """
     measured = bench.measured.settings
     ordered = plans.ranker_of(measured) is not None
-    if any(topic.masked for topic in bench.benchmark.topics):
+    if any(topic.masked for topic in bench.measured.benchmark.topics):
         plain = plans.without_ranker(measured)
         return bench.replay(plans.with_ranker(plain, measured)), bench.replay(plain) if ordered else None
     on_top = "in the backend, with the ranker" if ordered else "in the backend"
@@ -406,27 +395,26 @@ def engine_factory(format: str, target: Path | str) -> Create:
 
 
 def load_search(
-    measured: MeasuredArm,
-    format: str,
-    target: Path | str,
-    evidence: Evidence,
-    max_loss: float | None,
-    self_contained: bool,
-) -> tuple[str, list[str], file_format.Replay]:
-    """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
-    `max_loss`. Returns what it is called, sentences, and what it scores.
+    measured: MeasuredArm, request: file_format.Request, target: Path | str, evidence: Evidence
+) -> file_format.Written:
+    """Load a measured search into an engine and ask it the run's topics; it is kept when the request accepts its loss.
+
+    `target` is the path of a file or the address of a server.
     """
-    create = engine_factory(format, target)
+    create = engine_factory(request.format, target)
     bench = file_format.Bench.of(measured)
-    with load_job(measured, bench, format, evidence, self_contained) as job:
+    with load_job(bench, request, evidence) as job:
         dimension = 0 if job.vectors is None else int(job.vectors.shape[1])
         with create(job.plan, dimension, job.facts()) as engine:
             write_all(engine, job)
-            priced, sentences = finalize_load(engine, job, bench, max_loss, format)
+            priced, sentences = finalize_load(engine, job, bench, request)
             name = engine.name
     if isinstance(target, str):
         require_golden(target, bench.builder.models)
-    return name, sentences, priced
+    location = target if isinstance(target, Path) else name
+    return file_format.Written(
+        location, request.format, measured.name, evidence, tuple(sentences), priced, verifiable=True
+    )
 
 
 def write_all(engine: Engine, job: LoadJob) -> None:
@@ -439,13 +427,12 @@ def write_all(engine: Engine, job: LoadJob) -> None:
 
 
 def finalize_load(
-    engine: Engine, job: LoadJob, bench: file_format.Bench, max_loss: float | None, format: str
+    engine: Engine, job: LoadJob, bench: file_format.Bench, request: file_format.Request
 ) -> tuple[file_format.Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
     with_order, without, golden = answers(engine, bench)
     priced, alone = measure_loss(with_order, without, bench)
-    if max_loss is not None:
-        priced.require(max_loss, format)
+    request.refuse_loss(priced)
     with_golden(job.bundle.folder, golden)
     sentences = [*job.missing, *ranker_sentence(priced, alone)]
     with engine.transaction() as writer:

@@ -16,7 +16,6 @@ import numpy as np
 
 from ragbench.base import console, registry
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError, counted
-from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.runs import Run
 from ragbench.config.settings import ArmBuilder, Settings
@@ -26,7 +25,6 @@ from ragbench.evidence.cost import NET
 from ragbench.extras.export import measured_arm
 from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results import measurements, store
-from ragbench.search.engine.pipeline import Arm
 
 MAX_LOSS = 0.005
 """The loss of nDCG@10 up to which a translation is written without `--force`."""
@@ -60,52 +58,31 @@ class Replay:
             f"{console.interval(self.low, self.high)}, 95% CI, on {counted(self.topics, 'query')}"
         )
 
-    def require(self, limit: float, format: str) -> None:
-        """Raise ConfigError when the translation loses more than `limit`."""
-        if round(self.loss, 6) > limit:
-            raise ConfigError(
-                f"{self.sentence}: --format {format} loses {self.loss:.3f}, more than --max-loss {limit:g}; export a "
-                "bundle or another arm, or add --force (force=True in Python)"
-            )
-
 
 @dataclass(frozen=True)
 class Bench:
     """The topics of a measured arm, and what builds arms to answer them again."""
 
     measured: MeasuredArm
-    benchmark: Benchmark
     builder: ArmBuilder
 
     @staticmethod
     def of(measured: MeasuredArm) -> Bench:
         """That of a finished run. Raises ResultsError when its documents or topics have changed."""
-        benchmark = measured.benchmark
-        return Bench(measured, benchmark, ArmBuilder.of(measured.settings, benchmark))
-
-    def queries(self, split: str | None = None) -> list[Query]:
-        """The queries of a split, by default of that which was measured."""
-        return [topic.query() for topic in self.benchmark.select(split or str(self.measured.results.record["split"]))]
-
-    def arm(self, settings: Settings) -> Arm:
-        """The arm of other settings over the same documents."""
-        (arm,) = self.builder.arms([settings])
-        return arm
+        return Bench(measured, ArmBuilder.of(measured.settings, measured.benchmark))
 
     def replay(self, settings: Settings) -> Replay:
         """The score of other settings next to the measured one."""
-        arm = self.arm(settings)
-        states = arm.pipeline(self.queries(), arm.index)
+        (arm,) = self.builder.arms([settings])
+        states = arm.pipeline(self.measured.queries, arm.index)
         return self.score(measures.document_run(states, arm.index.chunks), "emulated by ragbench")
 
     def score(self, run: Run, where: str) -> Replay:
         """A run over documents next to that of the measured arm. Raises ResultsError when no topic can be compared."""
-        measured_run = self.measured.results.run(self.measured.name)
+        measured_run, benchmark = self.measured.results.run(self.measured.name), self.measured.benchmark
         values = []
         for answered in ({qid: measured_run.get(qid, ()) for qid in run}, run):
-            frame = measures.evaluate(
-                answered, self.benchmark.document_qrels, [measures.PRIMARY], self.benchmark.unanswerable
-            )
+            frame = measures.evaluate(answered, benchmark.document_qrels, [measures.PRIMARY], benchmark.unanswerable)
             values.append(frame[frame["measure"] == measures.PRIMARY].set_index("qid")["value"].sort_index())
         old, new = values
         if not len(old):
@@ -119,11 +96,6 @@ class Bench:
 
 _Render = Callable[[Settings, Sequence[str]], tuple[str, list[str]]]
 """Gives the text of the file for an arm and sentences on its origin, and a sentence for all that it cannot express."""
-
-
-def formats() -> tuple[str, ...]:
-    """The names of all formats, also of other packages."""
-    return registry.names("export")
 
 
 @dataclass(frozen=True)
@@ -148,6 +120,14 @@ class Request:
         """Raise ConfigError for an address to load the search into."""
         if self.load is not None:
             raise ConfigError(f"--load is for servers, not for --format {self.format}: remove it, or specify another")
+
+    def refuse_loss(self, replay: Replay) -> None:
+        """Raise ConfigError for a translation that loses more than `max_loss`."""
+        if self.max_loss is not None and round(replay.loss, 6) > self.max_loss:
+            raise ConfigError(
+                f"{replay.sentence}: --format {self.format} loses {replay.loss:.3f}, more than --max-loss "
+                f"{self.max_loss:g}; export a bundle or another arm, or add --force (force=True in Python)"
+            )
 
 
 @dataclass(frozen=True)
@@ -206,8 +186,7 @@ class FileFormat:
             if self.replayed is None:
                 raise ConfigError(f"the format {name} does not state what its system runs: add --force")
             replay = bench.replay(self.replayed(arm.settings))
-            if request.max_loss is not None:
-                replay.require(request.max_loss, name)
+            request.refuse_loss(replay)
         except (ConfigError, ResultsError, BenchmarkError, CorpusError) as error:
             if request.max_loss is not None:
                 raise

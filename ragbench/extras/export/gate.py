@@ -289,7 +289,7 @@ def _pollution(candidate: MeasuredArm, limit: float) -> Check:
     over = [by for by, share in pollution.items() if share > limit]
     if not over:
         return Check("pollution", "passes", f"{shares}; at most {limit:.1%} is allowed")
-    rows = contexts.polluters(results.arm_tables(measurements.CONTEXTS, ("arm", *contexts.COLUMNS)), limit=1)
+    rows = contexts.polluters(results.delivered, limit=1)
     rows = rows[(rows["arm"] == candidate.name) & (rows["by"] == over[-1])]
     worst = "".join(
         f"; worst: {row.by} '{row.group}' with {row.pollution:.1%} ({row.useful:.1%} useful)"

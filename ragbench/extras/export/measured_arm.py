@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ragbench.base.errors import ConfigError
+from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
@@ -33,6 +34,11 @@ class MeasuredArm:
             return measured_data.benchmark_of(self.results, judged_since=True)
         measured_data.require(self.results, self.open_benchmark, judged_since=True)
         return self.open_benchmark
+
+    @property
+    def queries(self) -> list[Query]:
+        """The queries that were measured."""
+        return [topic.query() for topic in self.benchmark.select(str(self.results.record["split"]))]
 
     @property
     def folder(self) -> Path:

@@ -44,7 +44,7 @@ from ragbench.index.artefacts import MANIFEST
 from ragbench.index.index import Index
 from ragbench.models import CrossEncoder, Encoder, bundled, functions, resolve
 from ragbench.models.bundled import Kind
-from ragbench.results import environment
+from ragbench.results import environment, measured_data
 from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.ranking import trees
 from ragbench.search.stages.recency import BoostRecent
@@ -116,14 +116,7 @@ class _Served:
     cautions: tuple[str, ...]
 
 
-def write(
-    measured: MeasuredArm,
-    benchmark: Benchmark,
-    folder: Path,
-    *,
-    evidence: Evidence,
-    self_contained: bool = False,
-) -> Path:
+def write(measured: MeasuredArm, folder: Path, *, evidence: Evidence, self_contained: bool = False) -> Path:
     """Write the bundle of an arm into the new folder `folder`.
 
     Documents are served whole, even if passages were masked for the measurement. Raises BundleError when `folder`
@@ -131,7 +124,7 @@ def write(
     """
     if folder.exists():
         raise BundleError(f"{folder} exists already: name a new folder with --out, or delete it first")
-    served = _unmasked(measured, _replayed(measured, benchmark))
+    served = _unmasked(measured, _replayed(measured))
     progress.report("writing the bundle")
     draft = files.draft_of(folder)
     files.remove_abandoned(folder.parent)
@@ -159,16 +152,13 @@ def write(
     return folder
 
 
-def _replayed(measured: MeasuredArm, benchmark: Benchmark) -> _Served:
+def _replayed(measured: MeasuredArm) -> _Served:
     """The arm over the documents of the run, its queries answered as they were measured. Raises ResultsError."""
-    if benchmark.digest != measured.results.record["benchmark"]["digest"]:
-        raise ResultsError(
-            f"the documents or judgments of '{benchmark.name}' have changed since the run {measured.results.folder}: "
-            "run the experiment again and export that"
-        )
+    benchmark = measured.benchmark
+    measured_data.require(measured.results, benchmark)  # also its judgments
     arm = _prepared_arm(measured, benchmark)
     progress.report("replaying queries")
-    return _Served(benchmark, arm, _replay(measured, arm, benchmark), tuple(_cautions(arm.pipeline)))
+    return _Served(benchmark, arm, _replay(measured, arm), tuple(_cautions(arm.pipeline)))
 
 
 def _unmasked(measured: MeasuredArm, replayed: _Served) -> _Served:
@@ -369,18 +359,16 @@ def cross_encoders(pipeline: Pipeline) -> list[resolve.CrossEncoderSpec]:
     return [spec for spec in pipeline.models if isinstance(spec, resolve.CrossEncoderSpec)]
 
 
-def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[QueryState]:
+def _replay(measured: MeasuredArm, arm: Arm) -> list[QueryState]:
     """The queries of the run through the pipeline; ResultsError when a ranking differs from the measured one.
 
     Rankings that depend on more than the bundle are not compared.
     """
-    topics = {topic.qid: topic for topic in benchmark.topics}
     run = measured.results.run(measured.name)
-    qids = [topic.qid for topic in benchmark.select(str(measured.results.record["split"]))]
-    states = arm.pipeline([topics[qid].query() for qid in qids], arm.index)
-    measured_run = measures.document_run(states, arm.index.chunks)
-    for qid in [] if _cautions(arm.pipeline) else qids:
-        if [docno for docno, _ in measured_run[qid]] != [docno for docno, _ in run.get(qid, [])]:
+    states = arm.pipeline(measured.queries, arm.index)
+    answered = measures.document_run(states, arm.index.chunks)
+    for qid in [] if _cautions(arm.pipeline) else answered:
+        if [docno for docno, _ in answered[qid]] != [docno for docno, _ in run.get(qid, [])]:
             raise ResultsError(
                 f"query {qid} has another ranking than in the run {measured.results.folder}: a model, a package or the "
                 "code has changed since, so run the experiment again and export that"
@@ -471,11 +459,7 @@ class BundleFormat:
     def write(self, arm: MeasuredArm, request: Request, evidence: Evidence) -> Written:
         """Write the bundle."""
         bundle_folder = write(
-            arm,
-            arm.benchmark,
-            request.output_path(arm, ".bundle"),
-            evidence=evidence,
-            self_contained=request.self_contained,
+            arm, request.output_path(arm, ".bundle"), evidence=evidence, self_contained=request.self_contained
         )
         cautions = [
             str(sentence) for sentence in read_record(bundle_folder)["cautions"] if sentence != evidence.caution

@@ -11,7 +11,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.extras.engines import plan
 from ragbench.extras.export import measured_arm, ragdocs
-from ragbench.extras.export.file_format import Bench, Replay, write
+from ragbench.extras.export.file_format import Bench, Replay, Request, write
 from ragbench.extras.systems import librarian_export as librarian
 from tests.naming import naming
 
@@ -38,15 +38,15 @@ def test_replay_of_another_arm_has_its_score(bench: Bench, finished) -> None:
 
 def test_replay_scores_hits_of_an_engine(bench: Bench) -> None:
     answers = {"how do programs prove their identity": [("authentication", 1.0), ("team", 0.5)]}
-    replayed = bench.score({query.qid: answers.get(query.text, []) for query in bench.queries()}, "by a list")
+    replayed = bench.score({query.qid: answers.get(query.text, []) for query in bench.measured.queries}, "by a list")
     assert replayed.replayed == pytest.approx(1 / 6)
 
 
-def test_replay_refuses_a_loss_without_force(bench: Bench) -> None:
+def test_replay_refuses_a_loss_without_force() -> None:
     replayed = Replay(0.6, 0.59, -0.03, 0.01, 100, "emulated by ragbench")
-    replayed.require(0.011, "opensearch")
+    Request("opensearch", max_loss=0.011).refuse_loss(replayed)
     with pytest.raises(ConfigError, check=naming("[-0.030, +0.010]", "--max-loss 0.005")):
-        replayed.require(0.005, "opensearch")
+        Request("opensearch", max_loss=0.005).refuse_loss(replayed)
 
 
 def test_written_file_begins_with_both_scores(finished, tmp_path: Path) -> None:

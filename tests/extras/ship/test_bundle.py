@@ -39,9 +39,9 @@ def write(finished: Measurements, handbook: Benchmark) -> Callable[..., Path]:
         caution: str | None = None,
         **options: Any,
     ) -> Path:
-        arm = measured_arm.find(folder, "baseline")
+        arm = dataclasses.replace(measured_arm.find(folder, "baseline"), open_benchmark=benchmark)
         evidence = dataclasses.replace(measured_arm.evidence(arm), caution=caution)
-        return bundle.write(arm, benchmark, out, evidence=evidence, **options)
+        return bundle.write(arm, out, evidence=evidence, **options)
 
     return call
 

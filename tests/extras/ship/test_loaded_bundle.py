@@ -20,7 +20,6 @@ import yaml
 
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
-from ragbench.benchmark.load import load as load_benchmark
 from ragbench.boundary.json import write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
@@ -214,8 +213,7 @@ def test_encoder_of_the_hub_needs_leave_to_send(tmp_path: Path, monkeypatch: pyt
 def test_recommended_search_answers_in_every_mode(recommended: Measurements, tmp_path: Path) -> None:
     arm = measured_arm.find(recommended.folder)
     out = tmp_path / "recommended"
-    made = load_benchmark(arm.settings.config["data"])
-    bundle.write(arm, made, out, evidence=measured_arm.evidence(arm))
+    bundle.write(arm, out, evidence=measured_arm.evidence(arm))
     with ragbench.load(out) as loaded:
         for mode in ("keyword", "semantic", "hybrid"):
             assert loaded.search("nightly archive", 3, mode=mode)[0].docno == "archive-nightly"

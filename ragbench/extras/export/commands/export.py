@@ -8,7 +8,7 @@ import logging
 import shlex
 from pathlib import Path
 
-from ragbench.base import console
+from ragbench.base import console, registry
 from ragbench.base.errors import short_path
 
 _LOG = logging.getLogger(__name__)
@@ -29,12 +29,13 @@ then: ragbench verify bundle
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arm, the format, and where to write."""
-    from ragbench.extras.export.file_format import formats
-
     console.add_runs(parser, "?")
     parser.add_argument("--arm", metavar="ARM", help="arm to export (default: the only one)")
     parser.add_argument(
-        "--format", metavar="FORMAT", default="ragbench", help=f"{', '.join(formats())} (default: ragbench, a bundle)"
+        "--format",
+        metavar="FORMAT",
+        default="ragbench",
+        help=f"{', '.join(registry.names('export'))} (default: ragbench, a bundle)",
     )
     parser.add_argument(
         "--load",
