@@ -265,17 +265,23 @@ assert not registry.missing_package(ModuleNotFoundError("of the core", name="num
 def test_command_names_the_missing_extra(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "kettle.md").write_text("# Kettles\n\nDescale the kettle.\n", encoding="utf-8")
-    commands = {
-        "fit": ["tune", "exp=baseline"],
-        "ship": ["serve", "bundle"],
-        "studio": ["studio"],
-        "remote": ["search", "kettle", "data=vault", "data.corpus=notes", "live=http", "live.url=http://127.0.0.1:1/"],
-    }
-    words = [sys.executable, "-c", WITHOUT, json.dumps(list(commands.values()))]
+    (tmp_path / "golden.json").write_text('[{"query": "kettle", "expected": ["kettle.md"]}]', encoding="utf-8")
+    gate = ["gate", "--golden", "golden.json", "--search", "http://127.0.0.1:1/?q={query}", "--write-baseline"]
+    commands = [
+        ("remote", gate),  # a command of an extra without packages of its own
+        ("fit", ["tune", "exp=baseline"]),
+        ("ship", ["serve", "bundle"]),
+        ("studio", ["studio"]),
+        (
+            "remote",
+            ["search", "kettle", "data=vault", "data.corpus=notes", "live=http", "live.url=http://127.0.0.1:1/"],
+        ),
+    ]
+    words = [sys.executable, "-c", WITHOUT, json.dumps([words for _, words in commands])]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["2"] * len(commands), done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("ragbench:")]
-    for extra, line in zip(commands, lines, strict=True):
+    for (extra, _), line in zip(commands, lines, strict=True):
         pattern = rf"ragbench: this command needs the package \w+: pip install 'ragbench\[{extra}\]'"
         assert re.fullmatch(pattern, line), line
 

@@ -118,11 +118,14 @@ def missing_package(error: BaseException) -> str:
         return ""
     import re
     import traceback
+    from importlib.metadata import requires
 
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    extras = re.findall(r"ragbench.extras.(\w+)", " ".join(files))
-    if not extras and not (files and files[-1].startswith(_PACKAGE)):
+    rooms = re.findall(r"ragbench.extras.(\w+)", " ".join(files))
+    if not rooms and not (files and files[-1].startswith(_PACKAGE)):
         return ""
+    requirements = " ".join(requires(GROUP) or ())
+    extras = [name for name in rooms if f"extra == '{name}'" in requirements]  # some need no packages of their own
     distribution = f"'ragbench[{extras[0]}]'" if extras else "ragbench"
     return f"this command needs the package {str(error.name).partition('.')[0]}: pip install {distribution}"
 
