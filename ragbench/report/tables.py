@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.columns import records
 from ragbench.base.console import columns, interval, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
-from ragbench.base.html import templates
 from ragbench.config.names import label
 from ragbench.evaluation import latency
 from ragbench.evidence.verdict import LATENCY, QUALITY
@@ -21,17 +19,6 @@ if TYPE_CHECKING:
 
     from ragbench.report.cells import Table
     from ragbench.results.measurements import Measurements
-
-COLORS = {
-    "adopt": "#2f9464",
-    "confirm": "#2f9464",
-    "equivalent": "#3d85c6",
-    "inconclusive": "#808892",
-    "reject": "#d9534f",
-}
-"""The colour of every verdict, with a contrast of at least 3:1 with both #ffffff and #171b21."""
-
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def show(results: Measurements) -> None:
@@ -102,9 +89,9 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     rows = records(frame)
     table = frame.assign(
         change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],
-        documents=[_effect(row, "") for row in rows],
-        passages=[_effect(row, "passage_") for row in rows],
-        **{_RECALL: [_effect(row, "recall_") for row in rows]},
+        documents=[effect(row, "") for row in rows],
+        passages=[effect(row, "passage_") for row in rows],
+        **{_RECALL: [effect(row, "recall_") for row in rows]},
         quality=frame["quality"].map(QUALITY).fillna(""),
         latency=frame["cost"].map(LATENCY).fillna(""),
         verdict=[measurements.labelled(row) for row in rows],
@@ -148,47 +135,9 @@ def to_latex(frame: pd.DataFrame) -> str:
     return latex(compact(frame))
 
 
-def html(frame: pd.DataFrame, means: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> str:
-    """Verdicts with their confidence intervals as bars, then the means: without scripts, as a notebook shows it."""
-    from markupsafe import Markup
-
-    main = frame[(frame["kind"] == "main") & frame["effect"].notna()]
-    reach = max([0.01, *(abs(bound) for name in ("ci_low", "ci_high", "effect") for bound in main[name].dropna())])
-    template = templates(_TEMPLATES).get_template("verdicts.html.j2")
-    table = Markup(means.to_html(index=False, float_format="{:.4f}".format, na_rep=""))
-    rows = [_for_notebook(row, reach) for row in records(main)]
-    return template.render(title=title, rows=rows, means=table, notes=notes)
-
-
-def _for_notebook(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
-    return {
-        "reason": row["reason"],
-        "change": label(str(row["factor"])),
-        "effect": _effect(row, ""),
-        "bar": _bar(row, reach),
-        "p": f"{row['p']:.3f}",
-        "quality": QUALITY.get(str(row["quality"]), ""),
-        "latency": LATENCY.get(str(row["cost"]), ""),
-        "verdict": measurements.labelled(row),
-    }
-
-
-_BAR_PX = 160
-
-
-def _bar(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
-    """A confidence interval as a bar around 0 and its effect as a dot, in pixels; the colours are those of verdicts."""
-
-    def position(value: float) -> float:
-        return round(_BAR_PX / 2 + value / reach * (_BAR_PX / 2 - 5), 1)
-
-    ends = {end: row[f"ci_{end}"] if row[f"ci_{end}"] == row[f"ci_{end}"] else row["effect"] for end in ("low", "high")}
-    positions = {name: position(value) for name, value in {**ends, "effect": row["effect"]}.items()}
-    return {"width": _BAR_PX, "color": COLORS.get(str(row["verdict"]), "#888888"), **positions}
-
-
-def _effect(row: Mapping[str, Any], level: str) -> str:
-    effect, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
-    if effect != effect:
+def effect(row: Mapping[str, Any], level: str) -> str:
+    """The effect of a verdict with its interval; empty where it has none. `level`: the prefix of its columns."""
+    value, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
+    if value != value:
         return ""
-    return f"{effect:+.3f}" + ("" if low != low else f" {interval(low, high)}")
+    return f"{value:+.3f}" + ("" if low != low else f" {interval(low, high)}")

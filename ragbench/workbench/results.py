@@ -313,9 +313,13 @@ class Results(Measurements):
         return self.plot_effects() if len(self.verdicts) else self.plot_losses()
 
     def _repr_html_(self) -> str:
+        if (table := registry.find("hook", "notebook_table")) is None:
+            return super()._repr_html_()
         title = f"{self.primary} against {self.arms[0]}" if not self.design else self.design
         untimed = "" if len(self.latency) else "quality only: .time() measures latency"
-        return tables.html(self.verdicts, self.summary(), title, [note for note in (self.exploratory, untimed) if note])
+        notes = [note for note in (self.exploratory, untimed) if note]
+        shown: str = table(self.verdicts, self.summary(), title, notes)
+        return shown
 
     def plot_effects(self) -> go.Figure:
         """Effects with intervals, by verdict."""

@@ -136,7 +136,10 @@ class Evaluation:
         return tables.to_latex(self.verdicts)
 
     def _repr_html_(self) -> str:
-        return tables.html(self.verdicts, self.summary(), f"{self.measure} against {self.baseline}")
+        if (table := registry.find("hook", "notebook_table")) is None:
+            return self.summary().to_html(index=False)
+        shown: str = table(self.verdicts, self.summary(), f"{self.measure} against {self.baseline}")
+        return shown
 
 
 def evaluate(

@@ -1,1 +1,1 @@
-"""The HTML report: one file with the tables, the figures and every query; figures for notebooks."""
+"""The HTML report: one file with the tables, the figures and every query; figures and verdicts for notebooks."""

@@ -15,7 +15,6 @@ import numpy as np
 from ragbench.base.columns import records
 from ragbench.evaluation import diagnosis
 from ragbench.evidence import t_statistic
-from ragbench.report import tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,21 +22,22 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-GREEN, BLUE, GREY, RED = (tables.COLORS[verdict] for verdict in ("adopt", "equivalent", "inconclusive", "reject"))
-# Like those, with a contrast of at least 3:1 with both #ffffff and #171b21.
-ORANGE, PURPLE, TEAL, PINK, OLIVE = "#d07a1f", "#9068c9", "#1f939c", "#c85f9b", "#8a8a2e"
+# Contrast of at least 3:1 with both #ffffff and #171b21.
+BLUE, ORANGE, GREEN, RED, PURPLE, TEAL, PINK, OLIVE, GREY = (
+    *("#3d85c6", "#d07a1f", "#2f9464", "#d9534f", "#9068c9", "#1f939c", "#c85f9b", "#8a8a2e"),
+    "#808892",
+)
 PALETTE = (BLUE, ORANGE, TEAL, PURPLE, OLIVE, PINK, GREEN, RED)
 
 _ROW = 26  # pixels for one row of a chart with names along the side
 
-_SYMBOLS = {
-    "adopt": "diamond",
-    "confirm": "diamond-open",
-    "equivalent": "square",
-    "inconclusive": "circle",
-    "reject": "x",
+VERDICTS = {
+    "adopt": (GREEN, "diamond"),
+    "confirm": (GREEN, "diamond-open"),
+    "equivalent": (BLUE, "square"),
+    "inconclusive": (GREY, "circle"),
+    "reject": (RED, "x"),
 }
-"""The shape of every verdict."""
 
 _SHARE_SHOWN = 0.02  # parts that are smaller in every arm are added up: of the slowest query, of the relevant sections
 _OTHERS = "all other stages"
@@ -62,8 +62,8 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for verdict, symbol in _SYMBOLS.items():
-        color, rows = tables.COLORS[verdict], frame[frame["verdict"] == verdict]
+    for verdict, (color, symbol) in VERDICTS.items():
+        rows = frame[frame["verdict"] == verdict]
         if rows.empty:
             continue
         figure.add_trace(
