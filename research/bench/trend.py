@@ -16,7 +16,8 @@ import argparse
 import numpy as np
 from scipy.optimize import brentq
 
-from ragbench.extras.tracking.trend import FACTS, Night, points
+from ragbench.extras.tracking.store import FACTS
+from ragbench.extras.tracking.trend import Night, points
 
 NIGHTS, BEFORE, WITHIN, DROP = 300, 10, 3, 0.05
 SIZES = (50, 100, 200)

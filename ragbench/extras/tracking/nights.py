@@ -7,9 +7,9 @@ from typing import Any
 
 from ragbench.base import progress
 from ragbench.base.errors import TrackingError, redacted
-from ragbench.extras.tracking.store import ARM, Target, open_store
+from ragbench.extras.tracking.store import ARM, FACTS, Target, open_store
 from ragbench.extras.tracking.trend import Night
-from ragbench.extras.tracking.write import FACTS, PARENT, PER_QUERY
+from ragbench.extras.tracking.write import PARENT, PER_QUERY
 
 
 def read(target: Target, arm: str | None = None) -> tuple[str, list[Night]]:

@@ -32,6 +32,16 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 FOLDER, ARM, RECORD = "ragbench.folder", "ragbench.arm", "ragbench.record"
 """Tags: the folder of results, the arm, and a digest of the record, which is set when all of it is written."""
 
+FACTS = {
+    "documents": "ragbench.documents",
+    "queries": "ragbench.queries",
+    "judgments": "ragbench.digest",
+    "measure": "ragbench.measure",
+    "models": "ragbench.models",
+    "CPU": "ragbench.cpu",
+}
+"""The tags with what must be equal so that runs can be compared over time."""
+
 _SQLITE = "sqlite:///"
 _SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "file", "databricks")
 _WAIT_SECONDS = 600
@@ -42,7 +52,7 @@ _TABLES = {"alembic_version", "experiments", "runs", "metrics", "params", "tags"
 class Target:
     """Where tracking runs go: a store, an experiment in it, and the folder of results that they are written from.
 
-    `own`: whether the store is the one in that folder, not one named by `tracking.uri`.
+    `is_ours`: whether the store is the one in that folder, not one named by `tracking.uri`.
     """
 
     uri: str

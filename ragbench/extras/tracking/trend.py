@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from ragbench.evidence import t_statistic
 from ragbench.evidence.statistics import Comparison, compare
+from ragbench.extras.tracking.store import FACTS
 
 REFERENCE = 7
 """Nights at the beginning of a line whose mean is compared with."""
 CONFIRMED, LEVEL = 3, 0.2
 """Nights in a row with a drop that make an alarm, and the largest two-sided p of each."""
 DRAWS = 2000
-FACTS = ("documents", "queries", "judgments", "measure", "models", "CPU")
-"""What must be equal in a line."""
 
 
 @dataclass(frozen=True)

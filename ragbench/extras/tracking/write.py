@@ -19,7 +19,7 @@ from ragbench.base import console, files, progress, registry
 from ragbench.base.errors import Damaged, ResultsError, TrackingError
 from ragbench.base.fingerprint import digest
 from ragbench.evaluation import measures
-from ragbench.extras.tracking.store import ARM, FOLDER, RECORD, OpenStore, Target, open_store
+from ragbench.extras.tracking.store import ARM, FACTS, FOLDER, RECORD, OpenStore, Target, open_store
 from ragbench.results import measurements, store
 
 if TYPE_CHECKING:
@@ -34,16 +34,6 @@ PARENT = "mlflow.parentRunId"
 
 PER_QUERY = "per_query.json"
 """The artifact with the values of an arm by query."""
-
-FACTS = {
-    "documents": "ragbench.documents",
-    "queries": "ragbench.queries",
-    "judgments": "ragbench.digest",
-    "measure": "ragbench.measure",
-    "models": "ragbench.models",
-    "CPU": "ragbench.cpu",
-}
-"""The tags with what must be equal so that runs can be compared over time (`ragbench.extras.tracking.trend`)."""
 
 _FILES = (
     *(store.RECORD, "summary.csv", "latency.csv", measurements.DESIGN, store.REPORT),

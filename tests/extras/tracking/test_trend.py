@@ -12,7 +12,8 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.extras import tracking
 from ragbench.extras.tracking import trend_table
-from ragbench.extras.tracking.trend import CONFIRMED, FACTS, REFERENCE, Night, points, reference
+from ragbench.extras.tracking.store import FACTS
+from ragbench.extras.tracking.trend import CONFIRMED, REFERENCE, Night, points, reference
 
 QUERIES = 100
 SAME = dict.fromkeys(FACTS, "same")
