@@ -93,12 +93,12 @@ def _java() -> str:
 
 
 def _lucene() -> str:
-    from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical
+    from ragbench.index import lexical
 
-    spec = LexicalSpec()
+    spec = lexical.LexicalSpec()
     with tempfile.TemporaryDirectory() as folder:
-        build_lexical(Path(folder), spec, [{"content": "a lighthouse"}, {"content": "a harbour"}])
-        index = LexicalIndex(Path(folder), spec)
+        lexical.build_lexical(Path(folder), spec, [{"content": "a lighthouse"}, {"content": "a harbour"}])
+        index = lexical.LexicalIndex(Path(folder), spec)
         hits = index.search("harbour", 1).chunks.tolist()
         index.close()
     if hits != [1]:
@@ -118,9 +118,9 @@ def _faiss() -> str:
 
 
 def _encoder(settings: Settings) -> str:
-    from ragbench.models.resolve import Models
+    from ragbench.models import resolve
 
-    encoder = Models().encoder(settings.index.encoder)
+    encoder = resolve.Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
     prefixes = settings.index.encoder.prefixes(encoder.name)
     prefix_text = ", ".join(f"{key.removesuffix('_prefix')} prefix '{text}'" for key, text in prefixes.items() if text)
@@ -128,9 +128,9 @@ def _encoder(settings: Settings) -> str:
 
 
 def _cross_encoder() -> str:
-    from ragbench.models.resolve import CrossEncoderSpec, Models
+    from ragbench.models import resolve
 
-    model = Models().cross_encoder(CrossEncoderSpec())
+    model = resolve.Models().cross_encoder(resolve.CrossEncoderSpec())
     near, far = model.score("ships in a harbour", ["The harbour shelters ships.", "Bread is baked."])
     if near <= far:
         raise RuntimeError("it prefers the wrong passage of two")

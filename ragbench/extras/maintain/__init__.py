@@ -1,0 +1,1 @@
+"""The installation: its parts, and the index artefacts on disk."""
