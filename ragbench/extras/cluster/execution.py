@@ -15,9 +15,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from ragbench.base import progress
+from ragbench.base import foreign, progress
 from ragbench.base.errors import ConfigError, RagbenchError, counted
-from ragbench.base.foreign import FAILURES, failure
 from ragbench.base.types import Query
 from ragbench.config.sections import ExecutionSpec
 from ragbench.experiment import execution
@@ -111,8 +110,8 @@ def _closing(opened: Any) -> Iterator[Any]:
     finally:
         try:
             entered.close()
-        except FAILURES as error:
-            _LOG.warning(f"the cluster did not close ({failure(error)}); the results do not depend on it")
+        except foreign.FAILURES as error:
+            _LOG.warning(f"the cluster did not close ({foreign.failure(error)}); the results do not depend on it")
 
 
 @contextmanager
@@ -144,7 +143,7 @@ def _addresses(client: Any) -> set[str]:
     """The addresses of the workers; none without a scheduler."""
     try:
         return set(client.scheduler_info(n_workers=-1).get("workers", ()))
-    except FAILURES:  # of several kinds, as soon as the scheduler is gone
+    except foreign.FAILURES:  # of several kinds, as soon as the scheduler is gone
         return set()
 
 
@@ -168,7 +167,7 @@ def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
         described = client.run(worker.facts, agreed, on_error="ignore")
     except OSError as error:
         raise ConfigError(
-            f"the Dask cluster stopped answering ({failure(error)}): run the same command again"
+            f"the Dask cluster stopped answering ({foreign.failure(error)}): run the same command again"
         ) from None
     for address, there in described.items():
         if reason := worker.difference(address, there, here):
@@ -210,7 +209,7 @@ def _is_connected(client: Any) -> bool:
 
 def _fate(future: Any) -> str:
     """Why a future has no result."""
-    return failure(future.exception()) if future.status == "error" else str(future.status)
+    return foreign.failure(future.exception()) if future.status == "error" else str(future.status)
 
 
 class DaskWorkers:
@@ -252,8 +251,8 @@ class DaskWorkers:
             future = self._client.submit(
                 worker.compute, self._agreed, works, self._queries, files, self._evaluator, pure=False, **others
             )
-        except FAILURES as error:  # of several kinds, as soon as the scheduler is gone
-            self._lost.append((arms, failure(error)))
+        except foreign.FAILURES as error:  # of several kinds, as soon as the scheduler is gone
+            self._lost.append((arms, foreign.failure(error)))
             return
         if _is_connected(self._client):
             self._running[future] = arms, failed
@@ -319,7 +318,7 @@ def _computed(
         try:
             arm.index.prepare(arm.pipeline.needs)
             ready.append(arm)
-        except FAILURES as error:
+        except foreign.FAILURES as error:
             yield arm.name, error
     ordered = in_tree_order(ready, {arm.name: prefix_keys(arm) for arm in ready})
     size = -(-len(ordered) // (_GROUPS * max(1, len(pool))))

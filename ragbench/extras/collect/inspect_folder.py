@@ -17,7 +17,7 @@ from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
 from ragbench.extras.collect.languages import languages
-from ragbench.index.chunking import HeaderChunker
+from ragbench.index import chunking
 
 OTHERS = tuple(f"**/*.{suffix}" for suffix in ("txt", "mdown", "mkd", "qmd", "rmd", "rst", "adoc", "org"))
 """Files of text that are read without markdown, or on request."""
@@ -97,7 +97,7 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, **reading: An
     vault = load_vault(corpus, queries, qrels, topics=queries is not None, **reading)
     include, exclude = reading.get("include", MARKDOWN), reading.get("exclude", ())
     often = languages(document.text for document in vault.documents)
-    chunks = sum(len(HeaderChunker().chunk(document)) for document in vault.documents)
+    chunks = sum(len(chunking.HeaderChunker().chunk(document)) for document in vault.documents)
     n = len(vault.documents)
     named = "".join(f", {'some' if number else 'mostly'} {name}" for number, (name, _) in enumerate(often))
     lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{named}"]

@@ -20,9 +20,8 @@ from ragbench.base import console, files, progress
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError, RagbenchError, why_unreadable
 from ragbench.base.types import Document
 from ragbench.benchmark.runs import Run
-from ragbench.boundary import paths
+from ragbench.boundary import paths, permissions
 from ragbench.boundary.json import read_checksummed, write_checksummed
-from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.extras.engines import content, opensearch, postgres
@@ -312,7 +311,8 @@ def load_job(bench: file_format.Bench, request: file_format.Request, evidence: E
     try:
         folder = bundle.write(measured, temporary / "bundle", evidence=evidence, self_contained=request.self_contained)
         sentences = file_format.sentences(measured, evidence)
-        with trust(), BundleFolder(folder).open(models=bench.builder.models) as loaded:  # written a moment ago
+        # trusted, because it was written a moment ago
+        with permissions.trust(), BundleFolder(folder).open(models=bench.builder.models) as loaded:
             yield LoadJob(loaded, settings, plan, tuple(sentences), tuple(missing))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -15,8 +15,7 @@ from typing import Any
 from ragbench.base import options
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
-from ragbench.config import available, composition
-from ragbench.config.names import EXPERIMENT
+from ragbench.config import available, composition, names
 from ragbench.config.overrides import key_of, word
 from ragbench.config.settings import Settings
 from ragbench.extras.export.file_format import FileFormat
@@ -63,8 +62,8 @@ def _nearest(settings: Settings) -> _Difference:
     Raises ConfigError when no file of differences can say it.
     """
     target, known = _search_of(settings.config), available.read()
-    named = [override.partition("=")[2] for override in settings.overrides if key_of(override) == EXPERIMENT]
-    for presets in (named, known.by_group[EXPERIMENT]):
+    named = [override.partition("=")[2] for override in settings.overrides if key_of(override) == names.EXPERIMENT]
+    for presets in (named, known.by_group[names.EXPERIMENT]):
         candidates = [difference for preset in presets if (difference := _difference(preset, target)) is not None]
         if candidates:
             break
@@ -123,7 +122,7 @@ def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:
     import yaml
 
     name = "".join(letter if letter.isalnum() else "_" for letter in settings.name).strip("_") or "measured"
-    name += "_measured" if name in available.read().by_group[EXPERIMENT] else ""
+    name += "_measured" if name in available.read().by_group[names.EXPERIMENT] else ""
     difference = _nearest(settings)
     if _search_of(difference.settings.config) != _search_of(settings.config):
         raise ConfigError(f"the difference from {difference.preset} does not give the measured search: export a bundle")

@@ -20,8 +20,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.runs import Run
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evaluation import measures
-from ragbench.evidence import statistics
-from ragbench.evidence.cost import NET
+from ragbench.evidence import cost, statistics
 from ragbench.extras.export import measured_arm
 from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results import measurements, store
@@ -212,7 +211,7 @@ def sentences(measured: MeasuredArm, evidence: Evidence) -> list[str]:
     quality = sorted(measured.quality.items(), key=lambda item: item[0] != measures.PRIMARY)
     lines.append(", ".join(f"{name} {value:.4f}" for name, value in quality) + ".")
     latency, net = measured.latency, measured.results.net_p95_ms.get(measured.name)
-    busy = "" if net is None else f" (p95 {net:.1f} ms with the {NET}, because the machine was busy)"
+    busy = "" if net is None else f" (p95 {net:.1f} ms with the {cost.NET}, because the machine was busy)"
     lines.append(
         "Latency was not measured."
         if latency is None

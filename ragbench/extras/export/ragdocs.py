@@ -15,7 +15,7 @@ from typing import Any
 from ragbench.config.settings import Settings
 from ragbench.extras.export.file_format import FileFormat
 from ragbench.extras.export.translation import Reading
-from ragbench.index.chunking import HeaderChunker, ParentChildChunker
+from ragbench.index import chunking
 from ragbench.models import bundled
 from ragbench.search.stages import expand, links, redundancy, retrieve
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
@@ -292,7 +292,7 @@ def _differences(read: Reading) -> list[str]:
     packed = None if rerank is None else bundled.find(rerank.model)
     if not _has_source(read):
         sentences.append(f"no source of this configuration exists in {_SYSTEM}: with this file it searches keywords")
-    if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
+    if chunker not in (chunking.HeaderChunker.__name__, chunking.ParentChildChunker.__name__):
         sentences.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings, with other sizes for parents")
     if read.stage(links.FollowLinks) is None:
         sentences.append(f"graph is off: {_SYSTEM} always follows links, one hop at factor 0.5")

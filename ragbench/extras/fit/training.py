@@ -21,8 +21,8 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
 from ragbench.config import store
 from ragbench.config.settings import ArmBuilder, Settings
+from ragbench.evidence import statistics
 from ragbench.evidence.arms import Policy
-from ragbench.evidence.statistics import Comparison
 from ragbench.results import comparisons
 from ragbench.search.engine.pipeline import Arm, Pipeline, execute
 from ragbench.search.ranking import trees
@@ -49,12 +49,12 @@ def answers(arm: Arm, topics: Iterable[Topic]) -> Sequence[QueryState]:
     return outcome.final
 
 
-def compare(candidate: Values, baseline: Values, settings: Settings) -> Comparison:
+def compare(candidate: Values, baseline: Values, settings: Settings) -> statistics.Comparison:
     """Compare what a fit learned with its start, by query, shapes (n,)."""
     return Policy.of(settings.config).compare([candidate], [baseline])[0]
 
 
-def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
+def table(measured: Mapping[str, statistics.Comparison | None]) -> pd.DataFrame:
     """A row for the gain of a fit on each kind of topics that it was measured on, as nDCG@10."""
     import pandas as pd
 

@@ -31,7 +31,7 @@ from ragbench.extras.remote.golden_labels import NewName, all_names, lost_pages,
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter
 from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.extras.remote.live.stages import Live, LiveCommand, LiveHttp, LiveMcp
-from ragbench.index.filters import values_of
+from ragbench.index import filters
 
 MEASURES = "R@1,R@10,RR"
 _HTTP = ("http://", "https://")
@@ -339,7 +339,9 @@ def _meets(hit: Any, conditions: QueryFilter) -> bool | None:
     objects = [place for place in places if isinstance(place, Mapping)]
     given = {name: next((o[name] for o in objects if name in o), None) for name in conditions}
     met = [
-        not {value.casefold() for value in values_of(given[name])}.isdisjoint(map(str.casefold, values_of(wanted)))
+        not {value.casefold() for value in filters.values_of(given[name])}.isdisjoint(
+            map(str.casefold, filters.values_of(wanted))
+        )
         for name, wanted in conditions.items()
         if given[name] is not None
     ]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.columns import records
-from ragbench.config.names import label
+from ragbench.config import names
 from ragbench.evaluation import diagnosis, passages
 from ragbench.extras.report.figures import describe_outcome, main_effects
 from ragbench.report import cells
@@ -110,7 +110,7 @@ def p_value(p: float) -> str:
 
 def _proposal(row: _Row) -> cells.Cell:
     sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
-    return cells.Cell(label(row["factor"]), sampled)
+    return cells.Cell(names.label(row["factor"]), sampled)
 
 
 def _verdict(row: _Row) -> cells.Cell:

@@ -43,7 +43,6 @@ from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST
 from ragbench.index.index import Index
 from ragbench.models import CrossEncoder, Encoder, bundled, functions, resolve
-from ragbench.models.bundled import Kind
 from ragbench.results import environment, measured_data
 from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.ranking import trees
@@ -470,7 +469,7 @@ class BundleFormat:
 EXPORT = BundleFormat()
 
 
-def licence_of(name: str, kind: Kind) -> str | None:
+def licence_of(name: str, kind: bundled.Kind) -> str | None:
     """The licence of a model, None where it is not known: endpoints, functions, folders without a model card."""
     model = bundled.find(name)
     if model is not None:

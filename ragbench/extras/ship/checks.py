@@ -15,8 +15,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, Model
 from ragbench.benchmark import load
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
-from ragbench.evaluation import intervals
-from ragbench.evaluation.latency import measure
+from ragbench.evaluation import intervals, latency
 from ragbench.evaluation.machine import Watch
 from ragbench.extras.export.gate import Check
 from ragbench.extras.ship import bundle, generation
@@ -269,7 +268,7 @@ def _latency(loaded: LoadedBundle, options: Options) -> Check:
     limit = recorded["p95"] * (1 + tolerance)
     for _ in range(_TIMINGS):
         with Watch() as watch:
-            timing = measure([arm], [query.query for query in loaded.golden()], spec, again=False)[loaded.name]
+            timing = latency.measure([arm], [query.query for query in loaded.golden()], spec, again=False)[loaded.name]
         samples = timing.samples()
         measured = intervals.summary(samples)
         # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.

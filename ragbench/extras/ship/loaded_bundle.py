@@ -20,7 +20,7 @@ from ragbench.base.errors import BundleError, ConfigError, IndexError_, counted,
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.options import build
 from ragbench.base.types import Document, Hit
-from ragbench.boundary.permissions import trusting
+from ragbench.boundary import permissions
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.sections import AROUND
 from ragbench.config.settings import Settings
@@ -245,7 +245,7 @@ def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:
     """
     locations.look_also_in(folder)
     path = folder / bundle.CONFIG
-    trusted = trusting()
+    trusted = permissions.trusting()
     try:
         config = read_yaml_file(path, aliases=True)
         settings = Settings(str(record["name"]), config)

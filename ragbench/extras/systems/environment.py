@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ragbench.base.errors import ConfigError, shown
-from ragbench.config.names import EXPERIMENT
+from ragbench.config import names
 from ragbench.config.overrides import key_of
 
 
@@ -18,7 +18,8 @@ def from_environment(overrides: Sequence[str], environment: Mapping[str, str]) -
     A key among the words wins over its variable. Raises ConfigError for another value.
     """
     if not any(
-        key_of(override) == EXPERIMENT and override.partition("=")[2].startswith("librarian_") for override in overrides
+        key_of(override) == names.EXPERIMENT and override.partition("=")[2].startswith("librarian_")
+        for override in overrides
     ):
         return list(overrides)
     values = {}

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ragbench.base.options import Count, Natural, Validated, option
 from ragbench.base.types import Chunk, Document
-from ragbench.index.chunking import chunk_of_span
+from ragbench.index import chunking
 from ragbench.index.spans import Span
 
 CHARS_PER_TOKEN = 4
@@ -108,7 +108,7 @@ def _chunks(document: Document, ranges: Iterator[tuple[int, int]]) -> list[Chunk
     """Chunks `docno#0`, `docno#1` ... of the ranges without the blanks around them; blank ranges give none."""
     trimmed = (_trimmed(document.text, start, stop) for start, stop in ranges)
     spans = [Span(start, start, stop) for start, stop in trimmed if start < stop]
-    return [chunk_of_span(document, str(number), span) for number, span in enumerate(spans)]
+    return [chunking.chunk_of_span(document, str(number), span) for number, span in enumerate(spans)]
 
 
 def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:

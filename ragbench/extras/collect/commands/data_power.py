@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     from ragbench.evaluation import measures
-    from ragbench.evidence.statistics import minimum_detectable_effect
+    from ragbench.evidence import statistics
     from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
 
@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
         for split in splits:
             difference = values[arm, split] - values[second, split]
             sd = float(difference.std(ddof=1))
-            detectable = minimum_detectable_effect(sd, len(difference)) if sd > 0 else float("nan")
+            detectable = statistics.minimum_detectable_effect(sd, len(difference)) if sd > 0 else float("nan")
             effect = abs(float(difference.mean()))
             needed = math.ceil(len(difference) * (detectable / effect) ** 2) if effect and sd > 0 else None
             rows.append((split, second, arm, len(difference), sd, detectable))

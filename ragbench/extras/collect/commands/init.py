@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, files
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, counted
-from ragbench.boundary.permissions import trust
+from ragbench.boundary import permissions
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -98,7 +98,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise refused
     written.write()
     can_run = opened.is_judged and (has_queries or arguments.live is None)
-    with trust():  # in what this command has just written
+    with permissions.trust():  # in what this command has just written
         expected, obstacle = _expected(arguments) if can_run else ("", "")
     if arguments.json:
         named = {name: list(overrides) for name, overrides in arms.items()}

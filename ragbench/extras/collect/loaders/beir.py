@@ -29,7 +29,6 @@ def load_beir(
     # mapping to new grades, if 1 is the best: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
     grades: judgments.Grades | None = None,
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
-    # prepend the title to the text as a heading; false: only the title field of the index has it
     # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: judgments.UnknownTopics = "fail",
     topics: bool = True,

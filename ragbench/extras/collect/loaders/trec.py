@@ -41,7 +41,6 @@ def load_trec(
     grades: judgments.Grades
     | None = None,  # a new grade for each grade: '{1: 3, 2: 2, 3: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
-    # prepend the title to the text as a heading; false: only the title field of the index has it
     # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: judgments.UnknownTopics = "fail",
     topics: bool = True,

@@ -16,7 +16,7 @@ from ragbench.benchmark.benchmark import TEST
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
-    from ragbench.evidence.statistics import Comparison
+    from ragbench.evidence import statistics
     from ragbench.extras.fit.ranker import FinetunedRanker, Spec
     from ragbench.search.engine.pipeline import Arm
     from ragbench.search.stages.rank import Rank
@@ -122,7 +122,7 @@ def _confirmation(
     start: Rank | None,
     spec: Spec,
     settings: Settings,
-) -> Comparison | None:
+) -> statistics.Comparison | None:
     """The order against its start on the test topics; None where there are none with a relevant document."""
     from ragbench.extras.fit import ranker, training
 
@@ -137,7 +137,7 @@ def _confirmation(
     return training.compare(ranker.values_with(judged, result.stage), before, settings)
 
 
-def _print(result: FinetunedRanker, topics: int, measured: Mapping[str, Comparison | None]) -> None:
+def _print(result: FinetunedRanker, topics: int, measured: Mapping[str, statistics.Comparison | None]) -> None:
     import pandas as pd
 
     from ragbench.extras.fit import training

@@ -33,9 +33,8 @@ from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.config.overrides import word
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.evaluation import measures
+from ragbench.evidence import cost, statistics
 from ragbench.evidence.arms import Arms, ComparedArm, JudgedContrast, Policy
-from ragbench.evidence.cost import Times
-from ragbench.evidence.statistics import Comparison
 from ragbench.evidence.verdict import Verdict
 from ragbench.experiment import execution
 from ragbench.experiment.run import run
@@ -126,7 +125,7 @@ class Tuned:
         """Inner minus held-out: by how much the search overestimates its gain."""
         return self.inner - self.held_out
 
-    def held_out_gain(self) -> Comparison:
+    def held_out_gain(self) -> statistics.Comparison:
         """The parameters against the preset, each training topic with the parameters chosen without it."""
         tuned, preset = zip(*self.pairs().values(), strict=True)
         return Policy.of(self.base.config).compare([tuned], [preset])[0]
@@ -313,7 +312,7 @@ def judge_by_folds(tuned: Tuned) -> JudgedContrast:
     compared = {
         arm.name: ComparedArm(
             {level: {qid: pair[place] for qid, pair in pairs.items()} for level, pairs in levels.items() if pairs},
-            times=None if arm.name not in tuned.samples else Times(tuned.samples[arm.name]),
+            times=None if arm.name not in tuned.samples else cost.Times(tuned.samples[arm.name]),
             config=arm.config,
         )
         for arm, place in zip(settings, (1, 0), strict=True)

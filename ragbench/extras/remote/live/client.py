@@ -23,7 +23,7 @@ from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json, read_json_lines
 from ragbench.extras.remote.http import Client, HttpError
 from ragbench.extras.remote.live.hit_matching import LiveHit
-from ragbench.index.filters import values_of
+from ragbench.index import filters
 
 _MOST_PAUSE_S = 30.0
 """The longest wait before another attempt, even if the search asks for more."""
@@ -144,7 +144,7 @@ def filled_text(
     values = {"query": query, "depth": str(depth), "filter": json.dumps(conditions, ensure_ascii=False)}
 
     def value(place: re.Match[str]) -> str:
-        return escape(values.get(place[1]) or ",".join(values_of(conditions.get(place[2], ()))))
+        return escape(values.get(place[1]) or ",".join(filters.values_of(conditions.get(place[2], ()))))
 
     return _PLACE.sub(value, text)
 

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from ragbench.base.types import Ranking
 from ragbench.extras.systems.parts.scan import is_cjk, primitive_values
+from ragbench.index import filters
 from ragbench.index.artefacts import check_ranges
 from ragbench.index.chunks import ChunkTable
-from ragbench.index.filters import tag_lineage
 from ragbench.index.parts import StoredPart
 
 VERSION = 1
@@ -83,7 +83,7 @@ def tag_forms(tags: Iterable[str]) -> tuple[str, ...]:
     """With and without `#`: the tags, those above them, and their parts; `a/b` gives #a a #a/b a/b b."""
     forms: dict[str, None] = {}
     for tag in tags:
-        for above in tag_lineage(tag):
+        for above in filters.tag_lineage(tag):
             forms.update(dict.fromkeys((f"#{above}", above)))
         forms.update(dict.fromkeys(tag.split("/")))
     return tuple(forms)
