@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import hypothesis
+import jnius_config
 import pytest
 
 from ragbench.base import locations
@@ -45,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     home = SESSION / "home"
     home.mkdir(exist_ok=True)
     gc.disable()
+    jnius_config.add_options("-XX:TieredStopAtLevel=1")  # what is compiled further is not used long enough
     os.environ |= {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTEST_RAGBENCH_SESSION": str(SESSION)}
 
 
