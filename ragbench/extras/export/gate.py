@@ -21,10 +21,10 @@ from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError,
 from ragbench.base.options import Confidence, Share, Validated, Weight
 from ragbench.benchmark import judgments
 from ragbench.benchmark.runs import read_run
-from ragbench.evaluation import contexts, measures, moves
+from ragbench.evaluation import contexts, measures
 from ragbench.evidence import verdict
 from ragbench.evidence.arms import Arms, JudgedContrast, Policy
-from ragbench.extras.export import gate_page
+from ragbench.extras.export import gate_page, moves
 from ragbench.extras.export.measured_arm import MeasuredArm
 from ragbench.results import comparisons, labels, measurements
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragbench.base.errors import counted
-from ragbench.evaluation import moves
+from ragbench.extras.export import moves
 
 _MOST = 20  # queries that are listed under a title; a comment of GitHub holds 65,536 characters
 _LONGEST = 200  # characters of a query or name

@@ -14,7 +14,7 @@ from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.names import address
 from ragbench.benchmark.query_filter import QueryFilter, read_filter
 from ragbench.boundary.json import read_json_file
-from ragbench.evaluation import moves
+from ragbench.extras.export import moves
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from ragbench.base.errors import BAD_INPUT, FAILED, BoundaryError, ConfigError, 
 from ragbench.base.options import Confidence, Natural, Share, Validated, as_options
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
-from ragbench.evaluation import measures, moves
+from ragbench.evaluation import measures
 from ragbench.evidence import statistics
-from ragbench.extras.export import gate_page
+from ragbench.extras.export import gate_page, moves
 from ragbench.extras.remote.golden import Baseline, Case, is_same, read_baseline, read_cases, write_baseline
 from ragbench.extras.remote.golden_labels import NewName, all_names, lost_pages, new_names
 from ragbench.extras.remote.live.client import HitReading, RateLimitedClient, asking_program, sends_filter

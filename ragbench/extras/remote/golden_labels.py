@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragbench.base.errors import CorpusError
 from ragbench.corpus import reader
-from ragbench.evaluation import moves
+from ragbench.extras.export import moves
 from ragbench.extras.follow.followed_labels import follow_names
 from ragbench.extras.follow.git_history import History
 from ragbench.extras.remote.golden import is_same

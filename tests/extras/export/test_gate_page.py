@@ -7,8 +7,8 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from ragbench.evaluation.moves import Moved, moves
 from ragbench.extras.export.gate_page import GateSection, code, escaped, page, refused
+from ragbench.extras.export.moves import Moved, moves
 
 HOSTILE = (
     "`a` ``b", "```", "<!-- x -->", "<script>alert(1)</script>", "[a](http://evil.example)", "@team and #12", "a|b\\|c",
