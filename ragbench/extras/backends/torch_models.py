@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ModelError
-from ragbench.models.base import UnbatchedCrossEncoder, UnbatchedEncoder
+from ragbench.models import base, texts
 from ragbench.models.folder import ModelFolder
-from ragbench.models.texts import minor_version, one_line
 
 if TYPE_CHECKING:
     import sentence_transformers
@@ -71,7 +70,7 @@ class TorchModel:
             model = kind(str(self.folder.root), device="cpu", local_files_only=True, trust_remote_code=False)
         except Exception as reason:  # the libraries below raise nothing narrower
             raise ModelError(
-                f"model {self.folder.root} cannot be loaded ({one_line(reason)}): replace the folder"
+                f"model {self.folder.root} cannot be loaded ({texts.one_line(reason)}): replace the folder"
             ) from reason
         finally:
             if bar_enabled:
@@ -91,7 +90,7 @@ class TorchModel:
             raise ModelError(f"{self.folder.root} holds {architectures[0]}, not a cross-encoder: use a cross-encoder")
 
 
-class SentenceTransformerEncoder(UnbatchedEncoder):
+class SentenceTransformerEncoder(base.UnbatchedEncoder):
     """An encoder in a folder of sentence-transformers. Prompts of its configuration are ignored; prefixes count."""
 
     def __init__(
@@ -127,7 +126,7 @@ class SentenceTransformerEncoder(UnbatchedEncoder):
         return self._model(text, "sentence_embedding")
 
 
-class SentenceTransformerCrossEncoder(UnbatchedCrossEncoder):
+class SentenceTransformerCrossEncoder(base.UnbatchedCrossEncoder):
     """A cross-encoder in a folder of transformers with a head of one logit, whose activation is not applied."""
 
     def __init__(self, name: str, folder: ModelFolder, *, max_length: int = 512, threads: int = 1) -> None:
@@ -153,7 +152,7 @@ def backend() -> list[object]:
     """Names and versions of the libraries: results can change between their minor versions."""
     packages = ("torch", "transformers", "sentence-transformers")
     try:
-        return ["torch", _VERSION, *(minor_version(package) for package in packages)]
+        return ["torch", _VERSION, *(texts.minor_version(package) for package in packages)]
     except PackageNotFoundError as error:
         raise ModelError(
             f"a model with PyTorch weights needs the package {error.name}, which is not installed: run pip install "

@@ -43,7 +43,7 @@ from ragbench.extras.ship.refresh import Refreshed, Refresher
 from ragbench.index.index import Index
 from ragbench.models import resolve
 from ragbench.search.engine.pipeline import Pipeline, start
-from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages import fuse
 
 _PARTS = ("chunks", "terms")
 """The parts of an index that are used next to an engine."""
@@ -320,7 +320,7 @@ def load_job(bench: file_format.Bench, request: file_format.Request, evidence: E
 
 def _nearest_fusion(settings: Settings) -> tuple[Settings, str]:
     """The settings with a fusion that engines have, with the same weights, and what that is."""
-    entry, configured = next(iter(settings.pipeline.all_of(Fuse).items()))
+    entry, configured = next(iter(settings.pipeline.all_of(fuse.Fuse).items()))
     nearest = replace(plans.NEAREST, weights=configured.weights)
     changes = {f"{entry}.{name}": getattr(nearest, name) for name in ("method", "k", "norm")}
     changes[f"{entry}.weights"] = dict(nearest.weights)

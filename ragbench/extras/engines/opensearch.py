@@ -39,8 +39,7 @@ from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, number, parse_errors, unzipped
 from ragbench.extras.engines.words import Terms, query_terms
 from ragbench.extras.remote.http import Client, HttpError
-from ragbench.index import analyzers
-from ragbench.index.languages import LANGUAGES, Filter
+from ragbench.index import analyzers, languages
 from ragbench.index.lexical import Bm25F
 
 FORMAT = 2
@@ -587,7 +586,7 @@ def analysis(name: str) -> tuple[str, dict[str, Any]]:
     if name == "standard":
         return "ragbench", {"analyzer": {"ragbench": {"type": "standard", "stopwords": "_english_"}}}
     recipe = analyzers.CUSTOM[name]
-    stop_words = f"_{name if name in LANGUAGES else 'english'}_"
+    stop_words = f"_{name if name in languages.LANGUAGES else 'english'}_"
     named = {f"ragbench_{n:02}": _filter(token_filter, stop_words) for n, token_filter in enumerate(recipe.filters)}
     return "ragbench", {
         "tokenizer": {"ragbench": {"type": "pattern", "pattern": recipe.tokens, "group": recipe.group}},
@@ -603,7 +602,7 @@ _FILTERS = {
 }
 
 
-def _filter(token_filter: Filter, stop_words: str) -> dict[str, Any]:
+def _filter(token_filter: languages.Filter, stop_words: str) -> dict[str, Any]:
     kind, options = token_filter[0], dict(zip(token_filter[1::2], token_filter[2::2], strict=True))
     if kind == "length":
         return {"type": "length", "min": int(options["min"]), "max": int(options["max"])}

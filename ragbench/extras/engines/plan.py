@@ -12,14 +12,12 @@ from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
 from ragbench.index import analyzers
 from ragbench.index.lexical import Bm25F
-from ragbench.search.stages import retrieve
-from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages import cut, fuse, retrieve
 from ragbench.search.stages.rank import Rank
 
 FUSIONS = ("rrf", "convex/min_max")
 """The fusions that a statement of SQL has; a chunk that a source did not return has its lowest score there."""
-NEAREST = Fuse("convex", norm="min_max")
+NEAREST = fuse.Fuse("convex", norm="min_max")
 """What is taken instead of another one."""
 
 
@@ -71,13 +69,13 @@ class SearchPlan(Validated):
                 "export a bundle, or an arm with one analyzer"
             )
         wholes = document_words(settings) if lexical else None
-        fuse = next(stage for _, stage in settings.pipeline if isinstance(stage, Fuse))
+        fusion = next(stage for _, stage in settings.pipeline if isinstance(stage, fuse.Fuse))
         stages = {"dense": dense, "lexical": lexical, "documents": wholes}
         return SearchPlan(
             {name: stage.depth for name, stage in stages.items() if stage},
-            {name: fuse.weights.get(stage.source, 1.0) for name, stage in stages.items() if stage},
-            cast(Literal["rrf", "convex"], fuse.method),
-            fuse.k,
+            {name: fusion.weights.get(stage.source, 1.0) for name, stage in stages.items() if stage},
+            cast(Literal["rrf", "convex"], fusion.method),
+            fusion.k,
             lexical.scoring if lexical else None,
             wholes.scoring if wholes else None,
             analyzer,
@@ -98,15 +96,15 @@ def document_words(settings: Settings) -> retrieve.RetrieveLexical | None:
 
 def fusion_of(settings: Settings) -> str:
     """The fusion of the configuration in words."""
-    fuse = settings.pipeline.first(Fuse)
-    if fuse is None:
+    fusion = settings.pipeline.first(fuse.Fuse)
+    if fusion is None:
         return "nothing"
-    return f"convex/{fuse.norm}" if fuse.method == "convex" else fuse.method
+    return f"convex/{fusion.norm}" if fusion.method == "convex" else fusion.method
 
 
 def has_fusion(settings: Settings) -> bool:
     """Whether an engine fuses as the configuration does."""
-    return settings.pipeline.first(Fuse) is None or fusion_of(settings) in FUSIONS
+    return settings.pipeline.first(fuse.Fuse) is None or fusion_of(settings) in FUSIONS
 
 
 def without_ranker(settings: Settings) -> Settings:
@@ -116,7 +114,7 @@ def without_ranker(settings: Settings) -> Settings:
     off = {
         name: dict[str, Any]()
         for name, stage in settings.pipeline
-        if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept_stages
+        if not isinstance(stage, (fuse.Fuse, cut.Cut)) and id(stage) not in kept_stages
     }
     return settings.with_values(off)
 
@@ -132,9 +130,9 @@ def with_ranker(settings: Settings, measured: Settings) -> Settings:
     return settings if order is None else settings.with_values({order[0]: measured.value(order[0])})
 
 
-def cut_of(settings: Settings) -> Cut:
+def cut_of(settings: Settings) -> cut.Cut:
     """The cut of a configuration, at 100 hits where it has none."""
-    return settings.pipeline.first(Cut) or Cut(100)
+    return settings.pipeline.first(cut.Cut) or cut.Cut(100)
 
 
 def left_out(settings: Settings, system: str) -> list[str]:

@@ -17,11 +17,9 @@ from ragbench.extras.export.file_format import FileFormat
 from ragbench.extras.export.translation import Reading
 from ragbench.index import chunking
 from ragbench.models import bundled
-from ragbench.search.stages import expand, links, redundancy, retrieve
+from ragbench.search.stages import cut, expand, fuse, links, redundancy, retrieve
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
 from ragbench.search.stages.classify import Classify
-from ragbench.search.stages.cut import Cut, ExpandToParents
-from ragbench.search.stages.fuse import Fuse, WeighByDecisiveness
 from ragbench.search.stages.recency import BoostRecent
 from ragbench.search.stages.rerank import Rerank
 
@@ -41,8 +39,8 @@ _ORDER: tuple[type[Any], ...] = (
     retrieve.RetrieveLexical,
     retrieve.RetrieveCode,
     links.FollowLinks,
-    WeighByDecisiveness,
-    Fuse,
+    fuse.WeighByDecisiveness,
+    fuse.Fuse,
     links.BoostCommunity,
     BoostRecent,
     Calibrate,
@@ -53,8 +51,8 @@ _ORDER: tuple[type[Any], ...] = (
     redundancy.Diversify,
     redundancy.LimitPerDocument,
     Rerank,
-    ExpandToParents,
-    Cut,
+    cut.ExpandToParents,
+    cut.Cut,
 )
 
 # What the system always does, as its documents say.
@@ -144,8 +142,8 @@ def _size(name: str, otherwise: int) -> _Read:
 
 
 def _weights(read: Reading) -> dict[str, float]:
-    read.value(WeighByDecisiveness, "weights", {})  # the same as those of the fusion
-    return dict(read.value(Fuse, "weights", {}))
+    read.value(fuse.WeighByDecisiveness, "weights", {})  # the same as those of the fusion
+    return dict(read.value(fuse.Fuse, "weights", {}))
 
 
 def _limit(read: Reading) -> int:
@@ -161,10 +159,10 @@ def _reranker(read: Reading) -> str:
 
 def _variance_threshold(read: Reading) -> float:
     """The threshold where it is one of variances, else that of the system: decisiveness is listed as not expressed."""
-    weighs = read.stage(WeighByDecisiveness)
+    weighs = read.stage(fuse.WeighByDecisiveness)
     if weighs is None or weighs.measure != "variance":
         return 0.1
-    return float(read.value(WeighByDecisiveness, "threshold", 0.1))
+    return float(read.value(fuse.WeighByDecisiveness, "threshold", 0.1))
 
 
 _SECTIONS: Mapping[str, Mapping[str, tuple[type[Any], _Read]]] = {
@@ -175,7 +173,7 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[type[Any], _Read]]] = {
             lambda read: _weight(retrieve.RetrieveLexical, "lexical")(read) if _has_source(read) else 1,
         ),
         "recency_bias": (float, _of(BoostRecent, "bias", 0)),
-        "rrf_k_constant": (int, lambda read: round(read.value(Fuse, "k", 60))),
+        "rrf_k_constant": (int, lambda read: round(read.value(fuse.Fuse, "k", 60))),
         "min_confidence": (float, _of(FilterByConfidence, "threshold", 0)),
         "max_chunks_per_doc": (int, _limit),
         "dedup_enabled": (bool, _on(redundancy.DropParaphrases)),
@@ -198,9 +196,9 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[type[Any], _Read]]] = {
         "query_expansion_min_frequency": (int, lambda read: 1 if read.stage(expand.ExpandTerms) else 2),
         "community_detection_enabled": (bool, _on(links.BoostCommunity)),
         "community_boost_factor": (float, _of(links.BoostCommunity, "factor", 1.1)),
-        "dynamic_weights_enabled": (bool, _on(WeighByDecisiveness)),
+        "dynamic_weights_enabled": (bool, _on(fuse.WeighByDecisiveness)),
         "variance_threshold": (float, _variance_threshold),
-        "min_weight_factor": (float, _of(WeighByDecisiveness, "min_factor", 0.5)),
+        "min_weight_factor": (float, _of(fuse.WeighByDecisiveness, "min_factor", 0.5)),
         "hyde_enabled": (bool, _on(expand.SupposeAnswer)),
     },
     "chunking": {
@@ -209,7 +207,7 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[type[Any], _Read]]] = {
         "max_chunk_chars": (int, _size("max", 1500)),
         "overlap_chars": (int, _size("overlap", 100)),
         "include_parent_headers": (bool, lambda read: read.index_value("passage.headings")),
-        "parent_retrieval_enabled": (bool, _on(ExpandToParents)),
+        "parent_retrieval_enabled": (bool, _on(cut.ExpandToParents)),
         "parent_chunk_min_chars": (int, _of_chunker("parent_min", 1500)),
         "parent_chunk_max_chars": (int, _of_chunker("parent_max", 2000)),
     },
@@ -261,10 +259,10 @@ def _has_source(read: Reading) -> bool:
 
 
 def _rounded_k(read: Reading) -> list[str]:
-    fuse = read.stage(Fuse)
-    if fuse is None or float(fuse.k).is_integer():
+    fusion = read.stage(fuse.Fuse)
+    if fusion is None or float(fusion.k).is_integer():
         return []
-    return [f"fuse.k = {fuse.k:g}: {_SYSTEM} has whole numbers only, so {round(fuse.k)} is written"]
+    return [f"fuse.k = {fusion.k:g}: {_SYSTEM} has whole numbers only, so {round(fusion.k)} is written"]
 
 
 def render(settings: Settings, origin: Sequence[str]) -> tuple[str, list[str]]:

@@ -23,8 +23,8 @@ from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.extras.remote import usage
 from ragbench.extras.remote.http import Client, HttpError
 from ragbench.extras.remote.usage import Usage
+from ragbench.models import store
 from ragbench.models.chat import ChatModel, ChatSpec
-from ragbench.models.store import Store, key_of
 
 _LARGEST_ANSWER = 2**20
 _ATTEMPTS = 5
@@ -132,12 +132,12 @@ class CachedChatModel:
     def __init__(self, spec: ChatSpec, path: Path) -> None:
         self.spec = spec
         self._model = EndpointModel(spec)
-        self._store = Store(path, "answers")
+        self._store = store.Store(path, "answers")
 
     def complete(self, prompt: str) -> str:
         """The kept answer, else a new one."""
         spec = self.spec
-        key = key_of("chat", spec.endpoint, spec.model, str(spec.max_tokens), repr(spec.temperature), prompt)
+        key = store.key_of("chat", spec.endpoint, spec.model, str(spec.max_tokens), repr(spec.temperature), prompt)
         cached = self._store.read([key])
         if key in cached:
             return cached[key].decode()

@@ -37,7 +37,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.models import resolve
+from ragbench.models import resolve, store
 from ragbench.search.engine.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)
@@ -247,15 +247,14 @@ class Refresher:
         sources = [source for kind, _, source in kinds if kind == "dense"]
         if not sources or (self.folder / CACHE / "embeddings.sqlite").exists():
             return
-        from ragbench.models.store import Store, embedding_key
 
-        cache = Store(self.folder / CACHE / "embeddings.sqlite", "embeddings")
+        cache = store.Store(self.folder / CACHE / "embeddings.sqlite", "embeddings")
         for source in sorted(sources):
             encoder, dense = (last.part(f"{kind}:{source}".rstrip(":")) for kind in ("encoder", "dense"))
             passages = last.spec.vectors(source).passage.passages(last.chunks)
             digest = encoder.passage_digest + getattr(encoder, "numerics", "")
             pairs = zip(passages, dense.vectors, strict=True)
-            cache.write({embedding_key(digest, text): vector.astype("<f4").tobytes() for text, vector in pairs})
+            cache.write({store.embedding_key(digest, text): vector.astype("<f4").tobytes() for text, vector in pairs})
         cache.close()
 
     def _report_numerics(self, index: Index) -> None:

@@ -21,13 +21,19 @@ from ragbench.extras.systems.librarian_chunking import CHARS_PER_TOKEN, Libraria
 from ragbench.extras.systems.stages.librarian import AddNeighbours, AverageScores, RerankByKeywords
 from ragbench.index.lexical import LexicalSpec
 from ragbench.models import bundled
-from ragbench.search.stages import retrieve
-from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages import cut, fuse, retrieve
 
 _SYSTEM = "Librarian"
 _EXAMPLE = Path(__file__).with_name("librarian.json")
-_KNOWN = (retrieve.RetrieveDense, retrieve.RetrieveLexical, Fuse, AverageScores, AddNeighbours, RerankByKeywords, Cut)
+_KNOWN = (
+    retrieve.RetrieveDense,
+    retrieve.RetrieveLexical,
+    fuse.Fuse,
+    AverageScores,
+    AddNeighbours,
+    RerankByKeywords,
+    cut.Cut,
+)
 
 _FIXED: dict[tuple[str, str], Any] = {
     ("AddNeighbours", "neighbours"): 1,
@@ -50,9 +56,9 @@ def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     reranks = dense and read.stage(RerankByKeywords) is not None
     mode = "rerank" if reranks else "hybrid" if dense and lexical else "semantic" if dense else "keyword"
     candidates = int(read.value(RerankByKeywords, "depth", 50))
-    limit = int(read.value(Cut, "top_n", 50))
-    read.value(Fuse, "k", None)  # said once, with the fusion
-    weights = {**read.value(Fuse, "weights", {}), **read.value(AverageScores, "weights", {})}
+    limit = int(read.value(cut.Cut, "top_n", 50))
+    read.value(fuse.Fuse, "k", None)  # said once, with the fusion
+    weights = {**read.value(fuse.Fuse, "weights", {}), **read.value(AverageScores, "weights", {})}
     of_dense = float(weights.get("dense", 1.0)) if dense else 0.0
     of_lexical = float(weights.get("lexical", 1.0)) if lexical else 0.0
     model = str(read.index_value("encoder.name"))
@@ -128,7 +134,7 @@ def _differences(read: Reading, mode: str, lexical: bool, weights: Mapping[str, 
         sentences.append(f"keywords: {_SYSTEM} re-ranks candidates of the semantic search, which is off")
     if mode == "rerank" and lexical:
         sentences.append(f"lexical is on: {_SYSTEM} re-ranks candidates of the semantic search alone")
-    if read.stage(Fuse) is not None and mode in ("hybrid", "rerank"):
+    if read.stage(fuse.Fuse) is not None and mode in ("hybrid", "rerank"):
         sentences.append(f"fuse: {_SYSTEM} calculates with the scores, where reciprocal ranks were measured")
     for source, weight in sorted(weights.items()):
         if source not in ("dense", "lexical") and weight != 1.0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragbench.extras.systems.stages.librarian import AverageScores, RerankByKeywords
 from ragbench.search.engine.modes import Stages
-from ragbench.search.stages.cut import Cut, ExpandToParents
+from ragbench.search.stages import cut
 from ragbench.search.stages.stage import Stage, StateProperty
 
 
@@ -14,7 +14,7 @@ def rerank_by_keywords(stages: Stages, keywords: tuple[str, Stage] | None, as_ty
     `as_typed` is used where it has none. A fusion of ranks becomes an average of scores.
     """
     reranker = keywords or ("keywords", RerankByKeywords(as_typed=as_typed))
-    ends = (i for i, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
+    ends = (i for i, (_, stage) in enumerate(stages) if isinstance(stage, (cut.ExpandToParents, cut.Cut)))
     position = next(ends, len(stages))
     return (*((name, _of_own_scores(stage)) for name, stage in stages[:position]), reranker, *stages[position:])
 

@@ -17,8 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.evidence import t_statistic
-from ragbench.evidence.statistics import Comparison, compare
+from ragbench.evidence import statistics, t_statistic
 from ragbench.extras.tracking.store import FACTS
 
 REFERENCE = 7
@@ -48,7 +47,7 @@ class TrendPoint:
     night: Night
     line: int
     mean: t_statistic.Mean
-    change: Comparison | None = None
+    change: statistics.Comparison | None = None
     alarm: Literal["", "begins", "lasts"] = ""
     broke: str = ""
 
@@ -89,20 +88,20 @@ def _changed(before: Night, now: Night) -> list[str]:
     return changed or (["queries"] if before.values.keys() != now.values.keys() else [])
 
 
-def _changes(line: Sequence[Night], draws: int) -> list[Comparison | None]:
+def _changes(line: Sequence[Night], draws: int) -> list[statistics.Comparison | None]:
     """Each night against the reference; None for the first. Equal values have one comparison."""
     if not line:
         return []
     queries = sorted(line[0].values)
     values = np.array([[night.values[query] for query in queries] for night in line])
-    known: dict[bytes, Comparison] = {}
+    known: dict[bytes, statistics.Comparison] = {}
 
-    def change(place: int) -> Comparison | None:
+    def change(place: int) -> statistics.Comparison | None:
         if place == 0 or not queries:
             return None
         pair = np.stack([values[place], reference(values, place)])
         return known.get(pair.tobytes()) or known.setdefault(
-            pair.tobytes(), compare(pair[0], pair[1], seed=0, draws=draws)
+            pair.tobytes(), statistics.compare(pair[0], pair[1], seed=0, draws=draws)
         )
 
     return [change(place) for place in range(len(line))]
