@@ -99,7 +99,7 @@ def test_refresh_takes_in_new_changed_moved_and_deleted_files(make, copied: Path
 
 def test_refresh_embeds_only_new_chunks(make, notes: Path, monkeypatch) -> None:
     refresher = make()
-    encoder = refresher._models.encoder(refresher._settings.index.encoder).encoder
+    encoder = refresher._models.encoder(refresher._settings.index.encoder).wrapped
     embedded: list[str] = []
     encode = type(encoder).encode_passages
 
