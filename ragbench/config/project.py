@@ -14,7 +14,6 @@ Typed words win; a typed `data=...` omits every `data.` line. An arm is a preset
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from ragbench.config.names import EXPERIMENT, numbered
 from ragbench.config.overrides import key_of, section_of, word, words
 
 FILE = PROJECT_FILE
-_ARMS, _GATE = "arms", "gate"
+ARMS, GATE = "arms", "gate"
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
 _MOST_BYTES = 1_000_000
 _HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
@@ -85,7 +84,7 @@ class Project:
         text = _HEAD + yaml.safe_dump(dict(self.values), sort_keys=False, allow_unicode=True, width=1000)
         if self.arms:
             arms = {name: shlex.join(overrides) for name, overrides in self.arms.items()}
-            text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
+            text += _ARMS_HEAD + yaml.safe_dump({ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         return text
 
     def write(self) -> None:
@@ -103,25 +102,6 @@ def _check_mapping(key: str, value: Any, options: Collection[str]) -> None:
             f"{key} is a mapping that names {named[0]}: write the line `{key}: {named[0]}`, "
             f"and a line such as `{key}.KEY: VALUE` for each of its keys"
         )
-
-
-def pin(folder: Path) -> Path:
-    """Keep the folder of a run or arm as what `ragbench gate` compares with; returns the project file.
-
-    The line is replaced or added, everything else in the file stays; a file is created if the project has none.
-    """
-    project_file = find()
-    file = project_file.file if project_file else Path.cwd() / FILE
-    try:
-        path = folder.resolve().relative_to(file.parent.resolve())
-    except ValueError:
-        path = folder.resolve()
-    line = f"{_GATE}: {json.dumps(str(path))}"
-    old = file.read_text(encoding="utf-8") if project_file else ""
-    lines = [line for line in old.splitlines() if not line.startswith(f"{_GATE}:")]
-    first = next((at for at, line in enumerate(lines) if line.startswith(f"{_ARMS}:")), len(lines))
-    write_text(file, "\n".join([*lines[:first], line, *lines[first:]]) + "\n")
-    return file
 
 
 def data_overrides(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
@@ -153,7 +133,7 @@ def read(file: Path) -> Project:
         ) from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{file} must hold lines such as `data: vault`: correct it, or run ragbench init again")
-    arms, gate = values.pop(_ARMS, None) or {}, values.pop(_GATE, None)
+    arms, gate = values.pop(ARMS, None) or {}, values.pop(GATE, None)
     if gate is not None and not isinstance(gate, str):
         raise ConfigError(f"{file}: gate must be the folder of a run or of an arm: write it with ragbench gate --pin")
     if not isinstance(arms, dict) or not all(isinstance(overrides, str) for overrides in arms.values()):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from ragbench.base import files
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.config import project
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
 from ragbench.results import measured_data, measurements
@@ -155,3 +158,22 @@ def require_gain(verdict: Evidence, force: bool, advice: measurements.Prediction
         f"the verdict on this configuration is {verdict.gain} ({verdict.reason}): to export it anyway, add {predicted}"
         "--force (force=True in Python)"
     )
+
+
+def pin(folder: Path) -> Path:
+    """Keep the folder of a run or arm as what `ragbench gate` compares with; returns the project file.
+
+    The line is replaced or added, everything else in the file stays; a file is created if the project has none.
+    """
+    project_file = project.find()
+    file = project_file.file if project_file else Path.cwd() / project.FILE
+    try:
+        path = folder.resolve().relative_to(file.parent.resolve())
+    except ValueError:
+        path = folder.resolve()
+    line = f"{project.GATE}: {json.dumps(str(path))}"
+    old = file.read_text(encoding="utf-8") if project_file else ""
+    lines = [line for line in old.splitlines() if not line.startswith(f"{project.GATE}:")]
+    first = next((at for at, line in enumerate(lines) if line.startswith(f"{project.ARMS}:")), len(lines))
+    files.write_text(file, "\n".join([*lines[:first], line, *lines[first:]]) + "\n")
+    return file

@@ -148,7 +148,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         if not arguments.golden:
             raise ConfigError("--search needs --golden: a file of queries with the pages that answer them")
         return int(registry.required("hook", "golden_gate", "--golden")(arguments))
-    from ragbench.config import composition, project
+    from ragbench.config import composition
     from ragbench.extras.export import measured_arm
     from ragbench.extras.export.gate import Limits
     from ragbench.workbench.runs import find, split_words
@@ -172,7 +172,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         if named:
             raise ConfigError("--pin names the run to keep: ragbench gate --pin @1, then ragbench gate")
         pinned = measured_arm.find(find(arguments.pin, settings))
-        file = project.pin(pinned.folder)
+        file = measured_arm.pin(pinned.folder)
         _LOG.info(f"pinned in {file}: {pinned.name} of {pinned.results.folder.name}")
         return 0
     first, second = [*(named or [_pinned(settings)]), "@1"][:2]
