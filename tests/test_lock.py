@@ -175,6 +175,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_lock_gate_needs_nothing_else_and_all_of_it(tmp_path: Path) -> None:
     (tmp_path / "golden.json").write_text('{"rotate a key": "guide/keys.md"}', encoding="utf-8")
     (tmp_path / "batch.py").write_text(BATCH, encoding="utf-8")
@@ -197,6 +198,7 @@ def test_lock_gate_needs_nothing_else_and_all_of_it(tmp_path: Path) -> None:
     assert missing is not None and missing[1] not in lock.GATE, other.stderr
 
 
+@pytest.mark.slow
 def test_lock_notes_measures_a_change_and_has_what_it_imports(tmp_path: Path) -> None:
     """`gate --base` runs the measurements in processes of their own, so the run itself is called here."""
     (tmp_path / "notes").mkdir()

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.sources import parsed
+
 PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 LONGEST = 200
 """Characters of a line, each value counted as ten."""
@@ -82,7 +84,7 @@ def _kind_and_text(node: ast.AST) -> tuple[str, ast.expr | None] | None:
 def messages() -> list[Message]:
     messages = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             kind_and_text = _kind_and_text(node)
             told = text(kind_and_text[1]) if kind_and_text else None
             if kind_and_text and told and " " in told.strip():
@@ -122,10 +124,12 @@ def test_error_messages_are_one_line() -> None:
 
 def _strings(path: Path) -> Iterator[tuple[int, str]]:
     """Every string of a module with a space: messages, help texts, docstrings without the code in backticks."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     defined = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
-        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, defined) and ast.get_docstring(node)
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, defined) and ast.get_docstring(node, clean=False)
     }  # type: ignore[attr-defined]
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():

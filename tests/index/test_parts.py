@@ -52,7 +52,9 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
     register(LONGEST)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "pyserini" else name for name in NAMES]
+)
 def test_parts_are_made_by_name(name: str, index) -> None:
     part = find(name)
     assert part.name == name

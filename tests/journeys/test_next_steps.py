@@ -56,6 +56,7 @@ def follow(line: str, capsys: pytest.CaptureFixture[str], until: str = "serve") 
     return [*names, until]
 
 
+@pytest.mark.slow
 def test_next_steps_lead_from_notes_to_a_server(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Four queries leave the verdict open, so what more of them could show comes first.
     assert follow("init notes --queries queries.csv --yes", capsys) == ["init", "run", "data power"]

@@ -292,6 +292,7 @@ def test_partial_answers_are_refused(small, altered) -> None:
     assert "does not answer" in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("small", "client"),
     [("opensearch", "opensearchpy"), ("elasticsearch", "elasticsearch.dsl")],

@@ -20,6 +20,7 @@ from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
 from ragbench.workbench import Results
 from tests.notes import write_vault
+from tests.sources import parsed
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ragbench"
 QUERIES = 300
@@ -246,6 +247,6 @@ def test_verdict_intervals_are_computed_in_evidence_only() -> None:
     for path in PACKAGE.rglob("*.py"):
         if path.parent.name == "evidence" or path.relative_to(PACKAGE).as_posix() in OF_TIMES | OF_EXTRAS:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "module", None) or ""
             assert name not in ("scipy.stats", "bootstrap", "ttest_rel", "quantile"), f"{path} computes an interval"

@@ -136,6 +136,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("server", "code"), [(SERVER, 3), ("#!/bin/sh\nexit 0", 2), ("#!/bin/sh\nkill -9 $$", 137)])
 def test_dashboard_addresses_are_printed_once_they_answer_and_the_servers_end_is_ours(
     compared: Measurements,

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
 from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.service import SearchService
 
-FAST = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 TOKEN = "s3cret" * 4
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
