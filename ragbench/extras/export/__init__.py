@@ -1,1 +1,1 @@
-"""Files for production: configurations of other systems, bundles that run elsewhere, and checks of both."""
+"""A measured configuration as a file for production, and the gate that compares runs."""

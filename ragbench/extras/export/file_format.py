@@ -1,7 +1,7 @@
 """The formats of exports, which entry points `export.NAME` name, and what a translated configuration is worth.
 
-Files for other systems are made here; a bundle (`ragbench`) and engines that hold the documents are of extras. The
-pipeline that another system runs is measured on the run's topics.
+Files for other systems are made here; a bundle (`ragbench`) and engines that hold the documents are of other extras.
+The pipeline that another system runs is measured on the run's topics.
 """
 
 from __future__ import annotations
