@@ -15,6 +15,7 @@ from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
 from ragbench.config import available, composition, project
 from ragbench.config.overrides import word, words
+from ragbench.extras.collect.topics.collected import data_overrides
 from tests.naming import naming
 from tests.tables import rows
 
@@ -323,10 +324,10 @@ def test_init_replaces_broken_project_file(tmp_path: Path, monkeypatch: pytest.M
 def test_data_overrides_are_quoted_for_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     typed = ["data=vault", "data.include=[**/*.md]", "exp=baseline", "topics=derived", "links.dialect=obsidian"]
-    assert project.data_overrides(typed) == " data=vault 'data.include=[**/*.md]' links.dialect=obsidian"
-    assert project.data_overrides(typed, ["topics"]) == " topics=derived"
+    assert data_overrides(typed) == " data=vault 'data.include=[**/*.md]' links.dialect=obsidian"
+    assert data_overrides(typed, ["topics"]) == " topics=derived"
     Path("ragbench.yaml").write_text("data: vault\n")
-    assert project.data_overrides(typed) == ""
+    assert data_overrides(typed) == ""
 
 
 def test_preset_next_to_the_project_file_is_taken_with_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

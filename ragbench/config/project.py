@@ -28,7 +28,7 @@ from ragbench.boundary.paths import regular_file
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.available import Available, package_of
 from ragbench.config.names import EXPERIMENT, numbered
-from ragbench.config.overrides import key_of, section_of, word, words
+from ragbench.config.overrides import key_of, word, words
 
 FILE = PROJECT_FILE
 ARMS, GATE = "arms", "gate"
@@ -102,13 +102,6 @@ def _check_mapping(key: str, value: Any, options: Collection[str]) -> None:
             f"{key} is a mapping that names {named[0]}: write the line `{key}: {named[0]}`, "
             f"and a line such as `{key}.KEY: VALUE` for each of its keys"
         )
-
-
-def data_overrides(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
-    """The typed words that name the data, to be repeated in a shell; none where a project file names it."""
-    if find() is not None:
-        return ""
-    return "".join(f" {shlex.quote(override)}" for override in typed if section_of(override) in keys)
 
 
 def find(start: Path | None = None) -> Project | None:

@@ -72,16 +72,6 @@ LEAKS = "Leaks@10"
 WITHOUT_JUDGMENTS = (SILENCE, HITS, UNPLACED, LEAKS)
 """Measures that need no judgment of the query."""
 
-_FIELD_NAMES = {"rr": "mrr", "r": "recall", "p": "precision", "ap": "map"}
-"""The field's name of a measure, where ir_measures has another name for it."""
-
-
-def metric_name(measure: str) -> str:
-    """The usual name of a measure's mean, as MLflow accepts it: `ndcg_at_10`, `recall_at_100`, `mrr`."""
-    plain = measure.lower().replace("@", "_at_").replace("(", "_").replace(")", "").replace("=", "_").replace(",", "_")
-    name, at, cutoff = plain.partition("_at_")
-    return f"{_FIELD_NAMES.get(name, name)}{at}{cutoff}"
-
 
 def evaluate(
     run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES, unanswerable: Collection[str] = ()

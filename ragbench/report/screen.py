@@ -51,23 +51,7 @@ def show(results: Measurements, more: bool = True) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def verdict_sentence(results: Measurements) -> str:
-    """The verdict on the second of two arms as a sentence with its interval; empty for other runs."""
-    if not (row := _only_row(results)):
-        return ""
-    base, arm = results.arms
-    change = f"{row['effect']:+.3f}"
-    if row["ci_low"] == row["ci_low"]:
-        change = f"{with_interval(row['effect'], row['ci_low'], row['ci_high'])}, {results.interval} CI"
-    means = f"{row['baseline']:.3f} to {row['mean']:.3f}"
-    why = _sentence(results, row, bool(arms.disturbed(results.record)))
-    word = str(row["verdict"]).capitalize()
-    subject = {"adopt": f"Adopt {arm} instead of {base}", "reject": f"Reject {arm}, keep {base}"}
-    start = subject.get(str(row["verdict"]), f"{word}: {arm} against {base}")
-    return f"{start}: {why}. {results.primary} of documents {means}: {change}."
-
-
-def _only_row(results: Measurements) -> dict[str, Any]:
+def only_row(results: Measurements) -> dict[str, Any]:
     """The verdict on the second of two arms; empty for other runs."""
     frame = results.verdicts
     if len(results.arms) != 2 or list(frame["factor"]) != results.arms[1:]:
@@ -78,7 +62,7 @@ def _only_row(results: Measurements) -> dict[str, Any]:
 
 def _pair(results: Measurements) -> list[str]:
     """The rows for two arms: quality, latency, verdict, and what other collections predict; empty for other runs."""
-    if not (row := _only_row(results)):
+    if not (row := only_row(results)):
         return []
     base, arm = results.arms
     lines = [_title(results), f"{base} -> {arm}"]
@@ -93,7 +77,7 @@ def _pair(results: Measurements) -> list[str]:
     busy = bool(arms.disturbed(results.record))
     lines += _wrapped(f"{'latency':<{_LABEL}}{_latency(results, row, busy)}", _LABEL)
     early = "preliminary " if results.preliminary else ""
-    lines += _wrapped(f"{'verdict':<{_LABEL}}{early}{row['verdict']}: {_sentence(results, row, busy)}", _LABEL)
+    lines += _wrapped(f"{'verdict':<{_LABEL}}{early}{row['verdict']}: {sentence(results, row, busy)}", _LABEL)
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
         for prediction in measurements.predictions_of_run(results, [arm]):
             effect = with_interval(prediction.effect, prediction.low, prediction.high)
@@ -131,7 +115,7 @@ def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     return f"p95 {p95[0]:.0f} -> {p95[1]:.0f} ms: {row['latency_ms']:+.0f} ms [{low}, {high}], 95% CI; {how}"
 
 
-def _sentence(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
+def sentence(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     """The verdict on the second of two arms as a sentence."""
     within = "by quality alone" if row["cost"] == "off" else f"latency within the budget of +{row['budget_ms']:g} ms"
     if row["verdict"] == "adopt":

@@ -26,7 +26,6 @@ from ragbench.evaluation.measures import (
     document_run,
     evaluate,
     if_useful,
-    metric_name,
     section_run,
     unjudged,
 )
@@ -226,19 +225,3 @@ def test_measures_documents_and_sections_by_their_best_chunk(index) -> None:
     assert [name for name, _ in sections["q"]] == list(
         dict.fromkeys(name for chunk in range(table.n_retrievable) for name in table.section_ids[chunk])
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("nDCG@10", "ndcg_at_10"),
-        ("R@100", "recall_at_100"),
-        ("P@5", "precision_at_5"),
-        ("RR", "mrr"),
-        ("rr", "mrr"),
-        ("AP", "map"),
-        ("nDCG(gains=x)@5", "ndcg_gains_x_at_5"),
-    ],
-)
-def test_measures_names_that_mlflow_takes(name: str, expected: str) -> None:
-    assert metric_name(name) == expected

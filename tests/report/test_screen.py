@@ -15,6 +15,7 @@ from ragbench.base.columns import records
 from ragbench.base.console import probability
 from ragbench.commands import cli
 from ragbench.evidence import t_statistic
+from ragbench.extras.report.html import verdict_sentence
 from ragbench.extras.tracking.write import summarise
 from ragbench.report import cells, screen
 from ragbench.results import measurements
@@ -154,7 +155,7 @@ def test_screen_verdict_by_quality_alone_is_labelled(
     message = rows(two, capsys)
     assert message["latency"] == "not judged: latency was turned off (latency.enabled=false)"
     assert message["verdict"] == "adopt: significantly better, by quality alone"
-    assert screen.verdict_sentence(two) == (
+    assert verdict_sentence(two) == (
         "Adopt new instead of base: significantly better, by quality alone. nDCG@10 of documents 0.450 to 0.650: "
         "+0.200 [+0.125, +0.252], 95% CI."
     )

@@ -21,8 +21,6 @@ def add(parser: argparse.ArgumentParser, kind: str) -> None:
 
 def spec_of(arguments: argparse.Namespace) -> ChatSpec:
     """The model that `--endpoint`, `--model` and `--key-variable` name. ConfigError without an endpoint and a model."""
-    from ragbench.models.chat import ChatSpec
-
     if not arguments.endpoint or not arguments.model:
         raise ConfigError(
             "name the model with --endpoint and --model, such as --endpoint http://localhost:11434/v1 --model NAME; "

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import files, progress
+from ragbench.base import console, files, progress
 from ragbench.base.columns import records
 from ragbench.base.document_names import readable
 from ragbench.base.errors import RagbenchError
@@ -27,7 +27,7 @@ from ragbench.base.html import templates
 from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.evaluation import diagnosis
-from ragbench.evidence.arms import Policy
+from ragbench.evidence.arms import Policy, disturbed
 from ragbench.extras.report import figures, page_tables
 from ragbench.report import cells, screen
 from ragbench.results import store
@@ -120,6 +120,22 @@ def _contents(results: Measurements, parts: Parts) -> dict[str, Any]:
     return {name: _with_note(results, value) for name, value in context.items()}
 
 
+def verdict_sentence(results: Measurements) -> str:
+    """The verdict on the second of two arms as a sentence with its interval; empty for other runs."""
+    if not (row := screen.only_row(results)):
+        return ""
+    base, arm = results.arms
+    change = f"{row['effect']:+.3f}"
+    if row["ci_low"] == row["ci_low"]:
+        change = f"{console.with_interval(row['effect'], row['ci_low'], row['ci_high'])}, {results.interval} CI"
+    means = f"{row['baseline']:.3f} to {row['mean']:.3f}"
+    why = screen.sentence(results, row, bool(disturbed(results.record)))
+    word = str(row["verdict"]).capitalize()
+    subject = {"adopt": f"Adopt {arm} instead of {base}", "reject": f"Reject {arm}, keep {base}"}
+    start = subject.get(str(row["verdict"]), f"{word}: {arm} against {base}")
+    return f"{start}: {why}. {results.primary} of documents {means}: {change}."
+
+
 def _made(results: Measurements, part: Mapping[str, Callable[[Measurements], Any]]) -> dict[str, Any]:
     return {name: make(results) for name, make in part.items()}
 
@@ -136,7 +152,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "labels": lambda results: screen.label_sentences(results),
     },
     "verdicts": {
-        "sentence": lambda results: screen.verdict_sentence(results),
+        "sentence": lambda results: verdict_sentence(results),
         "answers": lambda results: _answers(figures.main_effects(results)),
         "verdicts": lambda results: page_tables.verdicts(results),
     },

@@ -41,7 +41,7 @@ def _metric(measure: str) -> Any:
     from mlflow.metrics import make_metric
 
     make: Any = make_metric
-    return make(eval_fn=_scorer(measure), greater_is_better=True, name=measures.metric_name(measure))
+    return make(eval_fn=_scorer(measure), greater_is_better=True, name=metric_name(measure))
 
 
 def _scorer(measure: str) -> Any:
@@ -65,3 +65,14 @@ def _scorer(measure: str) -> Any:
 def _grades(judged: Any) -> dict[str, int]:
     pairs = judged.items() if isinstance(judged, Mapping) else ((docno, 1) for docno in judged)
     return {str(docno): int(grade) for docno, grade in pairs}
+
+
+_FIELD_NAMES = {"rr": "mrr", "r": "recall", "p": "precision", "ap": "map"}
+"""The field's name of a measure, where ir_measures has another name for it."""
+
+
+def metric_name(measure: str) -> str:
+    """The usual name of a measure's mean, as MLflow accepts it: `ndcg_at_10`, `recall_at_100`, `mrr`."""
+    plain = measure.lower().replace("@", "_at_").replace("(", "_").replace(")", "").replace("=", "_").replace(",", "_")
+    name, at, cutoff = plain.partition("_at_")
+    return f"{_FIELD_NAMES.get(name, name)}{at}{cutoff}"

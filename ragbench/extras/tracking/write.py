@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from ragbench.base import console, files, progress, registry
 from ragbench.base.errors import Damaged, ResultsError, TrackingError
 from ragbench.base.fingerprint import digest
-from ragbench.evaluation import measures
+from ragbench.extras.tracking.metrics import metric_name
 from ragbench.extras.tracking.store import ARM, FACTS, FOLDER, RECORD, OpenStore, Target, open_store
 from ragbench.results import measurements, store
 
@@ -249,7 +249,7 @@ class RunSummary:
 def summarise(results: measurements.Measurements) -> RunSummary:
     """Compute what MLflow shows from the results of a finished run."""
     judged = results.verdicts
-    primary, parameters = measures.metric_name(results.primary), results.parameters
+    primary, parameters = metric_name(results.primary), results.parameters
     arms: dict[str, ArmSummary] = {}
     for arm in results.arms:
         every = _metrics(results, judged, arm)
@@ -328,10 +328,10 @@ def _metrics(results: measurements.Measurements, judged: pd.DataFrame, arm: str)
     named: dict[str, float] = {}
     for (level, measure), values in frame.groupby(["level", "measure"], observed=True)["value"]:
         prefix = "" if level == "document" else f"{level}_"
-        named[prefix + measures.metric_name(str(measure))] = float(values.mean())
+        named[prefix + metric_name(str(measure))] = float(values.mean())
     documents = frame[frame["level"] == "document"]
     for (kind, measure), values in documents.groupby(["type", "measure"], observed=True)["value"]:
-        named[f"{measures.metric_name(str(measure))}.{kind}"] = float(values.mean())
+        named[f"{metric_name(str(measure))}.{kind}"] = float(values.mean())
     for row in results.latency[results.latency["arm"] == arm].to_dict(orient="records"):
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}

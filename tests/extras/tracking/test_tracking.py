@@ -23,6 +23,7 @@ from ragbench.extras import tracking
 from ragbench.extras.report import html
 from ragbench.extras.tracking import store as tracking_store
 from ragbench.extras.tracking import write
+from ragbench.extras.tracking.metrics import metric_name
 from ragbench.extras.tracking.store import Target
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
@@ -388,3 +389,19 @@ def test_mlflow_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_
 
 def test_mlflow_nested_keys_are_dotted() -> None:
     assert differences.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nDCG@10", "ndcg_at_10"),
+        ("R@100", "recall_at_100"),
+        ("P@5", "precision_at_5"),
+        ("RR", "mrr"),
+        ("rr", "mrr"),
+        ("AP", "map"),
+        ("nDCG(gains=x)@5", "ndcg_gains_x_at_5"),
+    ],
+)
+def test_measures_names_that_mlflow_takes(name: str, expected: str) -> None:
+    assert metric_name(name) == expected

@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Load the benchmark, check it and print the findings."""
-    from ragbench.config import composition, project
+    from ragbench.config import composition
     from ragbench.extras.collect.check import check
+    from ragbench.extras.collect.topics.collected import data_overrides
 
     settings = composition.compose(arguments.overrides)
     benchmark = settings.benchmark()
@@ -46,5 +47,5 @@ def main(arguments: argparse.Namespace) -> int:
     numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
     print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
     if not counts["error"]:
-        console.next_command(f"run{project.data_overrides(settings.overrides, ('data', 'links', 'topics'))}")
+        console.next_command(f"run{data_overrides(settings.overrides, ('data', 'links', 'topics'))}")
     return code

@@ -81,8 +81,8 @@ def write_and_print(collected: CollectedTopics, title: str, arguments: argparse.
 
 def print_next(settings: Settings, file: Path, more: str = "") -> None:
     """Print which file was written and what to do with it."""
-    from ragbench.config import project
+    from ragbench.extras.collect.topics.collected import data_overrides
 
-    overrides = f"{project.data_overrides(settings.overrides)}{more} {shlex.quote(f'data.queries={file}')}"
+    overrides = f"{data_overrides(settings.overrides)}{more} {shlex.quote(f'data.queries={file}')}"
     print(f"wrote {file}; read and correct it, then use it with{overrides}")
     console.next_command(f"run -m exp=baseline,recommended{overrides}")

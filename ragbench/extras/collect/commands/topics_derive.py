@@ -29,9 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the documents, choose queries, write them."""
     from ragbench.base.options import build
-    from ragbench.config import composition, project
+    from ragbench.config import composition
     from ragbench.config.benchmark import documents
     from ragbench.config.overrides import key_of
+    from ragbench.extras.collect.topics.collected import data_overrides
     from ragbench.extras.collect.topics.derive import choose
     from ragbench.extras.collect.topics.spec import DeriveSpec
 
@@ -53,5 +54,5 @@ def main(arguments: argparse.Namespace) -> int:
         print_next(settings, arguments.out, " topics=given")
         return 0
     print(f"wrote {arguments.out}")
-    console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_overrides(settings.overrides)}")
+    console.next_command(f"run -m exp=baseline,recommended topics=derived{data_overrides(settings.overrides)}")
     return 0

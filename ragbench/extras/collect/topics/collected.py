@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,8 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark import lines, native
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.runs import file_names, new_name
+from ragbench.config import project
+from ragbench.config.overrides import section_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,3 +94,10 @@ def count_by_type(topics: Sequence[Topic]) -> pd.DataFrame:
         short = [f"{n} in {split}" for split, n in missing.items() if n > 0]
         rows.append((*kind, *row, ", ".join(short)))
     return pd.DataFrame(rows, columns=["type", "provenance", *splits, "short by"])
+
+
+def data_overrides(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
+    """The typed words that name the data, to be repeated in a shell; none where a project file names it."""
+    if project.find() is not None:
+        return ""
+    return "".join(f" {shlex.quote(override)}" for override in typed if section_of(override) in keys)

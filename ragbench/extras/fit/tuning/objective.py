@@ -18,6 +18,7 @@ from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation import latency, measures, passages
 from ragbench.extras.fit.tuning.space import START, Space, Value, Values
+from ragbench.extras.tracking.metrics import metric_name
 from ragbench.index.index import Index
 from ragbench.search.engine.pipeline import Arm, Outcome, Session
 
@@ -25,10 +26,8 @@ from ragbench.search.engine.pipeline import Arm, Outcome, Session
 def objective(name: str, configured: Sequence[str]) -> str:
     """The measure of this name, as ir_measures writes it: one of the usual ones, or of the `configured` ones."""
     measures.check(configured)
-    available = {
-        measures.metric_name(measure): measure for measure in (*measures.MEASURES, measures.SILENCE, *configured)
-    }
-    if (plain := measures.metric_name(name)) not in available:
+    available = {metric_name(measure): measure for measure in (*measures.MEASURES, measures.SILENCE, *configured)}
+    if (plain := metric_name(name)) not in available:
         raise ConfigError(f"tune.objective names '{name}'; known are {', '.join(available)}")
     return available[plain]
 

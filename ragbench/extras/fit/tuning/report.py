@@ -19,11 +19,11 @@ import pandas as pd
 from ragbench.base import console, files
 from ragbench.base.errors import ResultsError
 from ragbench.boundary.json import write_checksummed
-from ragbench.evaluation import measures
 from ragbench.extras.fit.tuning.search import Confirmation, Tuned, judge_by_folds
 from ragbench.extras.fit.tuning.space import overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
 from ragbench.extras.fit.tuning.tracking import RECORD
+from ragbench.extras.tracking.metrics import metric_name
 from ragbench.workbench.results import Results
 
 
@@ -206,7 +206,7 @@ class Tuning:
     @property
     def _name(self) -> str:
         """The name of the objective in MLflow."""
-        return measures.metric_name(self.tuned.measure)
+        return metric_name(self.tuned.measure)
 
     def _row(self, trial: Trial) -> dict[str, Any]:
         return {"trial": trial.number, self._name: trial.objective}
