@@ -143,10 +143,8 @@ def _composed(folders: Folders, chosen: tuple[str, ...]) -> tuple[DictConfig, Ma
     with warnings.catch_warnings():
         # A file of a project may have the name of an option that a class declares: its values take their place.
         warnings.filterwarnings("ignore", r"\s*'.*' is validated against ConfigStore schema", UserWarning)
-        words = [*chosen, "hydra.job.name=ragbench", f"hydra.searchpath=[{','.join(further)}]"]
         try:
-            if (made := _without_hydra(folders.loader, words)) is not None:
-                return made
+            words = [*chosen, "hydra.job.name=ragbench", f"hydra.searchpath=[{','.join(further)}]"]
             config = folders.loader.load_configuration(CONFIG, words, RunMode.RUN, from_shell=False)
         except (HydraException, OmegaConfBaseException, YAMLError, OSError, *_PYTHON) as error:
             raise ConfigError(_sentence(error, chosen, folders)) from None
@@ -154,28 +152,6 @@ def _composed(folders: Folders, chosen: tuple[str, ...]) -> tuple[DictConfig, Ma
     with open_dict(config):
         del config["hydra"]
     return config, by_group
-
-
-def _without_hydra(loader: Any, words: Sequence[str]) -> tuple[DictConfig, Mapping[str, Any]] | None:
-    """What `load_configuration` composes, without the settings of Hydra itself, which take as long as all others.
-
-    None where a file has some of them, or is in error, which `load_configuration` says.
-    """
-    from hydra._internal.defaults_list import create_defaults_list
-    from hydra.errors import HydraException
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    try:
-        parsed, files = loader._parse_overrides_and_create_caching_repo(CONFIG, list(words))
-        found = create_defaults_list(files, CONFIG, parsed, prepend_hydra=False, skip_missing=False)
-        config = loader._compose_config_from_defaults_list(found.defaults, files)
-    except (HydraException, OmegaConfBaseException):
-        return None
-    if "hydra" in config:
-        return None
-    OmegaConf.set_struct(config, True)
-    return config, dict(found.overrides.known_choices)
 
 
 def _sentence(error: Exception, chosen: Sequence[str], folders: Folders) -> str:
