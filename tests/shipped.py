@@ -19,8 +19,7 @@ import numpy as np
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.config.settings import ArmBuilder
-from ragbench.models.bundled_vectors import _KEY_BYTES as KEY_BYTES
-from ragbench.models.bundled_vectors import packed, shipped
+from ragbench.models.bundled_vectors import _KEY_BYTES as KEY_BYTES, packed, shipped
 from ragbench.models.cache import CachedEncoder
 from ragbench.models.store import embedding_key
 

@@ -14,8 +14,7 @@ import termios
 import pytest
 
 from ragbench.base import progress as steps
-from ragbench.base.console import _BEAT as BEAT
-from ragbench.base.console import Nothing, Pipe, in_terminal
+from ragbench.base.console import _BEAT as BEAT, Nothing, Pipe, in_terminal
 from ragbench.base.progress import Progress, in_words
 
 

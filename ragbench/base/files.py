@@ -105,11 +105,6 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
         draft.write_text(text, encoding="utf-8", newline="")
 
 
-def has_text(path: Path, text: str) -> bool:
-    """Whether a file contains exactly this text, so that writing it again would lose nothing."""
-    return path.is_file() and path.read_bytes() == text.encode()
-
-
 def publish_folder(draft: Path, folder: Path) -> None:
     """Flush a complete folder to disk and rename it to `folder`, which must not exist."""
     for path in [*draft.rglob("*"), draft]:

@@ -24,6 +24,7 @@ from ragbench.evaluation.measures import (
     UNJUDGED,
     Gains,
     decreasing,
+    evaluate as measure_run,
     has_nonrelevant_judgments,
     if_useful,
     ndcg,
@@ -31,7 +32,6 @@ from ragbench.evaluation.measures import (
     tokens_of,
     typical_gains,
 )
-from ragbench.evaluation.measures import evaluate as measure_run
 
 if TYPE_CHECKING:
     import pandas as pd

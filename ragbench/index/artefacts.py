@@ -31,8 +31,6 @@ _LOG = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 
-_ORIGINS = {"shipped": "came with ragbench", "cache": "from the cache"}
-
 _BLOCK_BYTES = 4 * 2**20
 
 _BLOCKS_READ = 64
@@ -48,13 +46,6 @@ class Artefact:
     folder: Path
     manifest: Mapping[str, Any]
     built: bool
-
-    @property
-    def vector_origins(self) -> str:
-        """Where its vectors came from when it was built, if not all were computed; its time is that of the others."""
-        counts: Mapping[str, int] = self.manifest.get("vectors", {})
-        parts = [f"{counts[origin]:,} {phrase}" for origin, phrase in _ORIGINS.items() if counts.get(origin)]
-        return f"of {sum(counts.values()):,}: {', '.join(parts)}" if parts else ""
 
     @property
     def size_bytes(self) -> int:

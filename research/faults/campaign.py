@@ -62,8 +62,7 @@ from ragbench.config import available, composition
 from ragbench.extras.engines import sqlite
 from ragbench.extras.engines.sqlite import SqliteEngine
 from ragbench.extras.fit.tuning import tracking
-from ragbench.extras.ship import bundle
-from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship import bundle, generation as generations
 from ragbench.index.artefacts import MANIFEST, ArtefactStore
 from ragbench.results import measurements, store
 from research.faults import bad_inputs

@@ -40,13 +40,11 @@ from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
 from ragbench.extras.remote.live import client, hit_matching
 from ragbench.extras.remote.live.client import HitReading, RequestFailed
-from ragbench.extras.ship import bundle
-from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship import bundle, generation as generations
 from ragbench.extras.ship.loaded_bundle import settings_of
 from ragbench.extras.ship.serving.http import create_app as create_service
 from ragbench.extras.ship.serving.service import SearchService
-from ragbench.extras.studio.app import Studio
-from ragbench.extras.studio.app import create_app as create_studio
+from ragbench.extras.studio.app import Studio, create_app as create_studio
 from ragbench.extras.studio.guard import cookie_of
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F

@@ -21,8 +21,7 @@ from ragbench.extras.atlas import changes, meta
 from ragbench.extras.atlas.tables import Atlas
 from ragbench.extras.report.figures import BLUE, GREY
 from research import conformance
-from research.atlas import page as atlas_page
-from research.atlas import statistics
+from research.atlas import page as atlas_page, statistics
 from research.atlas.svg import GRID, Scale, document, line, mark, text
 from research.measure_reference import _cells, _sections
 from research.scorecard.measure import BASE, BUILTIN, MEASURED

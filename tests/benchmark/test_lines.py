@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.judgments import read_judgments

@@ -6,8 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic, resplit, split

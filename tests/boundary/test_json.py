@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import _depth_of, read_bytes, read_json, read_json_file, read_json_lines

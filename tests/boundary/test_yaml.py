@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml, read_yaml_file

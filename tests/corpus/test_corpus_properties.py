@@ -3,8 +3,7 @@
 import re
 from itertools import pairwise
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.types import Chunk, Document
 from ragbench.corpus.links import resolve_links

@@ -11,8 +11,7 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.base.errors import CorpusError
-from ragbench.corpus.file_warning import _NOTICES as NOTICES
-from ragbench.corpus.file_warning import FAILURES
+from ragbench.corpus.file_warning import _NOTICES as NOTICES, FAILURES
 from ragbench.corpus.reader import Vault, docno_of, parse_document, read_vault
 
 PAGE = b"""---

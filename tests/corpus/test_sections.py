@@ -1,8 +1,7 @@
 """Sections, slugs and anchors."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base.types import Section
 from ragbench.corpus.markdown import parse_markdown

@@ -5,8 +5,7 @@ import re
 
 import lxml.html
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 from ragbench.corpus.reader import parse_document

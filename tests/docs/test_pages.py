@@ -14,12 +14,10 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import RagbenchError
-from ragbench.config import available
-from ragbench.config import names as switch_names
+from ragbench.config import available, names as switch_names
 from tests.browser import shown
 from tests.docs.pages import PAGES, ROOT, blocks, compose, name
-from tools import configuration_page
-from tools import screens as terminal
+from tools import configuration_page, screens as terminal
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 GENERATED = re.compile(r"<!-- [a-z]+[: -].*?<!-- end of [a-z]+ -->", re.S)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from ragbench.search.engine.snippet import _LENGTH as LENGTH
-from ragbench.search.engine.snippet import highlights, snippet, stems
+from ragbench.search.engine.snippet import _LENGTH as LENGTH, highlights, snippet, stems
 
 
 @pytest.mark.parametrize(

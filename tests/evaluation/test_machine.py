@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.evaluation.machine import Watch, waited_ms
-from ragbench.evaluation.machine import _MachineState as MachineState
+from ragbench.evaluation.machine import Watch, _MachineState as MachineState, waited_ms
 
 QUIET = MachineState(seconds=10.0, load=1.1, others=0.2, steal=0.0, switches=3.0, processors=4)
 

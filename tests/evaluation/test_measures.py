@@ -10,8 +10,7 @@ import sys
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking

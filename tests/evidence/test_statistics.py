@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.evidence import max_t, t_statistic

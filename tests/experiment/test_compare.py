@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.errors import BenchmarkError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark

@@ -12,8 +12,7 @@ from ragbench.base import console
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault
-from ragbench.experiment import estimate as module
-from ragbench.experiment import run
+from ragbench.experiment import estimate as module, run
 from ragbench.experiment.estimate import Estimate, embed, estimate, missing_passages
 from ragbench.experiment.run import Plan, plan
 from ragbench.models import onnx

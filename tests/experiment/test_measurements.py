@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.measures import decreasing

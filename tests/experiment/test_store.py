@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base import files, processes
 from ragbench.base.errors import ResultsError

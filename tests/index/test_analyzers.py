@@ -3,8 +3,7 @@
 # ruff: noqa: RUF001 (letters of other scripts)
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer

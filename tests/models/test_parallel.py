@@ -3,8 +3,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.models.parallel import map_in_threads, threads_for

@@ -12,10 +12,10 @@ from hypothesis.extra import numpy as arrays
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
+from ragbench.extras.maintain.commands.index import vector_origins
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
-from ragbench.models import Encoder
-from ragbench.models import bundled_vectors as module
+from ragbench.models import Encoder, bundled_vectors as module
 from ragbench.models.bundled_vectors import ShippedVectors, _read_arrays, _unpacked, packed, shipped
 from ragbench.models.cache import CachedEncoder
 from ragbench.models.resolve import Models
@@ -121,10 +121,10 @@ def test_shipped_vectors_index_says_whence_its_vectors_came(
     write(tmp_path / "vectors.npz", [Group("", bge.passage_digest, passages[:2], bge.encode_passages)])
     monkeypatch.setattr(module, "shipped", lambda: ShippedVectors(tmp_path / "vectors.npz"))
     n = len(passages)
-    assert index("a").artefact("dense").vector_origins == f"of {n}: 2 came with ragbench"
+    assert vector_origins(index("a").artefact("dense")) == f"of {n}: 2 came with ragbench"
     assert index("a").artefact("dense").manifest["numerics"] == {"here": bge.numerics, "shipped": ""}
-    assert index("b").artefact("dense").vector_origins == f"of {n}: 2 came with ragbench, {n - 2} from the cache"
-    assert index("c").artefact("chunks").vector_origins == ""
+    assert vector_origins(index("b").artefact("dense")) == f"of {n}: 2 came with ragbench, {n - 2} from the cache"
+    assert vector_origins(index("c").artefact("chunks")) == ""
 
 
 def test_shipped_vectors_are_off_without_a_cache() -> None:

@@ -1,8 +1,7 @@
 """Dynamic weights: the formula of seed 001 over how decided a source is."""
 
 import pytest
-from hypothesis import given as hypothesis_given
-from hypothesis import strategies as st
+from hypothesis import given as hypothesis_given, strategies as st
 
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.search.stages.fuse import WeighByDecisiveness, _decisiveness

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.search.stages.fuse import Fuse

@@ -18,8 +18,7 @@ from types import FrameType
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, event, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, event, given, settings, strategies as st
 
 import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages

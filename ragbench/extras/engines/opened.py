@@ -24,8 +24,7 @@ from ragbench.boundary import paths, permissions
 from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
-from ragbench.extras.engines import content, opensearch, postgres
-from ragbench.extras.engines import plan as plans
+from ragbench.extras.engines import content, opensearch, plan as plans, postgres
 from ragbench.extras.engines.opensearch import Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.postgres import PostgresEngine

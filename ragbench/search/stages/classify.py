@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from ragbench.base.options import Weight, option
+from ragbench.base.types import QueryClass
 from ragbench.search.stages.signals import names_a_location, names_something_exact
-from ragbench.search.stages.stage import Index, QueryClass, QueryState, StateProperty, StateStage
+from ragbench.search.stages.stage import Index, QueryState, StateProperty, StateStage
 
 _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "graph", "exploratory": "dense"}
 

@@ -11,10 +11,10 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.options import Cosine, Count, Natural, Share, option
+from ragbench.base.types import QueryClass
 from ragbench.search.stages.stage import (
     Filter,
     Index,
-    QueryClass,
     QueryState,
     Ranking,
     Reorder,

@@ -20,10 +20,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import RagbenchError
 from ragbench.base.options import Validated
-from ragbench.base.types import Filters as Filters
-from ragbench.base.types import QueryClass as QueryClass
-from ragbench.base.types import QueryState as QueryState
-from ragbench.base.types import Ranking as Ranking
+from ragbench.base.types import Filters as Filters, QueryState as QueryState, Ranking as Ranking
 from ragbench.index.index import Index as Index
 from ragbench.models.chat import ChatSpec
 from ragbench.models.resolve import CrossEncoderSpec

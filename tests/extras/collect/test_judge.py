@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark import native

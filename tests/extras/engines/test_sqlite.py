@@ -406,8 +406,7 @@ def test_length_in_a_byte_is_lucenes() -> None:
 
 @pytest.mark.parametrize("analyzer", ["technical", "english", "standard", "code"])
 def test_terms_by_runs_are_those_of_the_whole_text(analyzer: str) -> None:
-    from ragbench.index.analyzers import analyze
-    from ragbench.index.analyzers import analyzer as named
+    from ragbench.index.analyzers import analyze, analyzer as named
 
     text = "C++ agents' getUserById(of) Node.js v3.1.2, \u00abna\u00efve\u00bb --max-lag std::vector<int>\nfoo/bar.txt"
     terms = words.Terms(analyzer)

@@ -6,8 +6,7 @@ import tomllib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base import locations
 from ragbench.extras.export.ragdocs import _SECTIONS, _comment, _toml, render, replayed, values

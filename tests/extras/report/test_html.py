@@ -12,8 +12,7 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.extras.report import html
 from ragbench.results.measurements import Measurements

@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Document

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ragbench.corpus.reader import parse_document
 from ragbench.extras.systems.parts.scan import ScanIndex, build_scan, content, searchable

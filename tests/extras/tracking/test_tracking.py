@@ -21,8 +21,7 @@ from ragbench.experiment import differences
 from ragbench.experiment.run import run
 from ragbench.extras import tracking
 from ragbench.extras.report import html
-from ragbench.extras.tracking import store as tracking_store
-from ragbench.extras.tracking import write
+from ragbench.extras.tracking import store as tracking_store, write
 from ragbench.extras.tracking.metrics import metric_name
 from ragbench.extras.tracking.store import Target
 from ragbench.results import measurements

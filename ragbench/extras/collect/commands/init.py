@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console, files
+from ragbench.base import console
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, counted
 from ragbench.boundary import permissions
 
@@ -63,6 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import project
     from ragbench.extras.collect.inspect_folder import queries_from, recognise
     from ragbench.extras.collect.languages import suited_to
+    from ragbench.extras.collect.topics.collected import has_text
 
     file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
@@ -94,7 +95,7 @@ def main(arguments: argparse.Namespace) -> int:
     derived = {} if has_queries or arguments.live is not None else {"topics": "derived"}
     values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
     written = project.Project(file.absolute(), values, arms)
-    if keeps_file and not files.has_text(file, written.text):
+    if keeps_file and not has_text(file, written.text):
         raise refused
     written.write()
     can_run = opened.is_judged and (has_queries or arguments.live is None)

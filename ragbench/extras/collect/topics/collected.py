@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ragbench.base import files, minimums
+from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark import lines, native
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
@@ -62,7 +62,7 @@ class CollectedTopics:
             row = {name: value for name, value in native.topic_row(topic).items() if value}
             rows.append(row | {"relevant": relevant})
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        if keep_same and files.has_text(path, text):
+        if keep_same and has_text(path, text):
             return
         require_new(path, replace=replace)
         lines.write_atomically(path, text)
@@ -101,3 +101,8 @@ def data_overrides(typed: Sequence[str], keys: Collection[str] = ("data", "links
     if project.find() is not None:
         return ""
     return "".join(f" {shlex.quote(override)}" for override in typed if section_of(override) in keys)
+
+
+def has_text(path: Path, text: str) -> bool:
+    """Whether a file contains exactly this text, so that writing it again would lose nothing."""
+    return path.is_file() and path.read_bytes() == text.encode()

@@ -9,7 +9,7 @@ from ragbench.base import console
 from ragbench.base.errors import FAILED
 
 if TYPE_CHECKING:
-    from ragbench.index.artefacts import ArtefactStore
+    from ragbench.index.artefacts import Artefact, ArtefactStore
 
 DESCRIPTION = "Build the index artefacts that a configuration needs, or list or check the artefacts on disk."
 EXAMPLES = """examples:
@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
             "bytes": artefact.size_bytes,
             "build seconds": float(artefact.manifest["build_seconds"]),
             "state": "built now" if artefact.built else "ready",
-            "vectors": artefact.vector_origins,
+            "vectors": vector_origins(artefact),
             "folder": str(artefact.folder),
             **({"terms": len(Vocabulary(artefact.folder).terms)} if artefact.kind == "vocabulary" else {}),
         }
@@ -86,3 +86,13 @@ def _check(store: ArtefactStore, as_json: bool) -> int:
     else:
         console.print_table(rows)
     return FAILED if any(row["state"] != "whole" for row in rows) else 0
+
+
+_ORIGINS = {"shipped": "came with ragbench", "cache": "from the cache"}
+
+
+def vector_origins(artefact: Artefact) -> str:
+    """Where its vectors came from when it was built, if not all were computed; its time is that of the others."""
+    counts = artefact.manifest.get("vectors", {})
+    parts = [f"{counts[origin]:,} {phrase}" for origin, phrase in _ORIGINS.items() if counts.get(origin)]
+    return f"of {sum(counts.values()):,}: {', '.join(parts)}" if parts else ""

@@ -3,8 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.extras.collect.loaders.trec import load_trec, read_trec_topics, read_trectext

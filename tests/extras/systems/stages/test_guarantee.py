@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ragbench.base.types import Filters, Query
 from ragbench.config import composition
