@@ -364,6 +364,6 @@ def test_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPat
     def missing(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(torch_models, "minor_version", missing)
+    monkeypatch.setattr(torch_models.texts, "minor_version", missing)
     with pytest.raises(ModelError, match=r"needs the package torch, .* run pip install 'ragbench\[torch\]'"):
         torch_models.backend()
