@@ -6,7 +6,7 @@ import argparse
 import logging
 from typing import TYPE_CHECKING
 
-from ragbench.base import console, locations
+from ragbench.base import console
 
 if TYPE_CHECKING:
     from ragbench.results.compare import GatheredArms
@@ -107,6 +107,6 @@ def _recorded(gathered: GatheredArms) -> tuple[GatheredArms, str]:
     arms = gathered.arms
     queries = {qid for arm in arms.arms.values() for values in arm.levels.values() for qid in values}
     compared = [arms.policy.measure, sorted(digest(arm.levels) for arm in arms.arms.values())]
-    number = comparisons.record(locations.ledger(), gathered.benchmark, queries, compared, "compare", list(arms.arms))
+    number = comparisons.record(gathered.benchmark, queries, compared, "compare", list(arms.arms))
     policy = replace(arms.policy, exploratory=number > 1)
     return replace(gathered, arms=replace(arms, policy=policy)), comparisons.describe(number)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import locations, progress, registry
+from ragbench.base import progress, registry
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, ResultsError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
@@ -361,8 +361,7 @@ def _record_comparison(planned: Plan) -> int:
         return 0
     arms = sorted(digest([arm.pipeline.fingerprint, arm.index.spec]) for arm in planned.arms.values())
     key = [planned.primary, arms]
-    ledger, collection = locations.ledger(), planned.benchmark.name
-    return comparisons.record(ledger, collection, queries, key, planned.command, list(planned.arms))
+    return comparisons.record(planned.benchmark.name, queries, key, planned.command, list(planned.arms))
 
 
 _STEPS: Sequence[Callable[[Run], None]] = (

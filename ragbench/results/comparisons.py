@@ -20,6 +20,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from ragbench.base import locations
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
 from ragbench.boundary.json import read_json_file
@@ -28,31 +29,29 @@ from ragbench.results.store import errors_as_results_error
 _DIGITS = 16
 
 
-def record(
-    root: Path, collection: str, queries: Collection[str], compared: object, command: str, arms: Sequence[str]
-) -> int:
+def record(collection: str, queries: Collection[str], compared: object, command: str, arms: Sequence[str]) -> int:
     """Record a comparison of arms on queries of a collection (its name); return its number on these queries, from 1.
 
     `compared` identifies what the arms do, and the measure. Raises ResultsError where it cannot be written.
     """
-    folder = _folder(root, collection)
+    folder = _folder(collection)
     path = folder / f"{digest([sorted(queries), compared])[:_DIGITS]}.json"
     if not path.is_file():
         entry = {"command": command, "arms": list(arms), "queries": sorted(queries), "at": time.time()}
         with errors_as_results_error(folder):
             write_text(path, json.dumps(entry))
     qids, number = set(queries), 0
-    for comparison in recorded(root, collection):
+    for comparison in recorded(collection):
         number += bool(qids.intersection(comparison["queries"])) or comparison["file"] == path.name
         if comparison["file"] == path.name:
             break
     return number
 
 
-def recorded(root: Path, collection: str) -> list[dict[str, Any]]:
+def recorded(collection: str) -> list[dict[str, Any]]:
     """All comparisons, the oldest first: command, arms, queries, at (seconds since 1970) and the file of each."""
     entries = []
-    for path in _folder(root, collection).glob("*.json"):
+    for path in _folder(collection).glob("*.json"):
         try:
             entry = dict(read_json_file(path))
             comparison = {
@@ -66,9 +65,9 @@ def recorded(root: Path, collection: str) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda comparison: (comparison["at"], comparison["file"]))
 
 
-def used(root: Path, collection: str) -> frozenset[str]:
+def used(collection: str) -> frozenset[str]:
     """The ids of queries on which arms were compared."""
-    return frozenset(qid for comparison in recorded(root, collection) for qid in comparison["queries"])
+    return frozenset(qid for comparison in recorded(collection) for qid in comparison["queries"])
 
 
 def describe(number: int) -> str:
@@ -79,5 +78,5 @@ def describe(number: int) -> str:
     return f"exploratory: {ordinal} comparison on these queries"
 
 
-def _folder(root: Path, collection: str) -> Path:
-    return root / "comparisons" / digest(collection)[:_DIGITS]
+def _folder(collection: str) -> Path:
+    return locations.ledger() / "comparisons" / digest(collection)[:_DIGITS]

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base import console, locations, minimums, registry
+from ragbench.base import console, minimums, registry
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, short_path
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import text_digest
@@ -94,7 +94,7 @@ class Experiment:
             settings = [arm.with_values({"data": data}) for arm in settings]
         experiment = cls(tuple(settings))
         benchmark = experiment.benchmark
-        used = comparisons.used(locations.ledger(), benchmark.name)
+        used = comparisons.used(benchmark.name)
         unused = frozenset(topic.qid for topic in benchmark.with_answer(benchmark.topics) if topic.qid not in used)
         if len(unused) < minimums.FOR_MDE:
             raise BenchmarkError(

@@ -19,9 +19,9 @@ from ragbench.results.measurements import Measurements
 from tests.notes import write_vault
 
 
-def test_comparisons_are_counted_by_the_queries_that_they_share(tmp_path: Path) -> None:
+def test_comparisons_are_counted_by_the_queries_that_they_share() -> None:
     def number(queries: list[str], compared: str, collection: str = "notes") -> int:
-        return comparisons.record(tmp_path, collection, queries, compared, "run", ["base", "x"])
+        return comparisons.record(collection, queries, compared, "run", ["base", "x"])
 
     assert number(["q1", "q2"], "a") == 1
     assert number(["q2", "q3"], "a") == 2  # q2 was used
@@ -29,15 +29,15 @@ def test_comparisons_are_counted_by_the_queries_that_they_share(tmp_path: Path) 
     assert number(["q2", "q1"], "a") == 1  # the same again
     assert number(["q1", "q2"], "b") == 3
     assert number(["q1", "q2"], "a", "other notes") == 1
-    assert comparisons.used(tmp_path, "notes") == {"q1", "q2", "q3", "q4"}
+    assert comparisons.used("notes") == {"q1", "q2", "q3", "q4"}
 
 
-def test_comparisons_unreadable_entry_is_kept_and_uses_no_query(tmp_path: Path) -> None:
-    comparisons.record(tmp_path, "notes", ["q1"], "a", "run", ["base", "x"])
-    (path,) = tmp_path.rglob("*.json")
+def test_comparisons_unreadable_entry_is_kept_and_uses_no_query() -> None:
+    comparisons.record("notes", ["q1"], "a", "run", ["base", "x"])
+    (path,) = locations.ledger().rglob("*.json")
     path.write_text("{")
-    assert [item["command"] for item in comparisons.recorded(tmp_path, "notes")] == ["unreadable"]
-    assert comparisons.used(tmp_path, "notes") == frozenset()
+    assert [item["command"] for item in comparisons.recorded("notes")] == ["unreadable"]
+    assert comparisons.used("notes") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_comparisons_reading_a_run_is_no_comparison(compared, tmp_path: Path, mo
     first = compared("results")
     for command in ("advise", "compare"):
         assert cli.main([command, str(first.folder)]) == 0
-    assert len(comparisons.recorded(locations.ledger(), first.record["benchmark"]["name"])) == 1
+    assert len(comparisons.recorded(first.record["benchmark"]["name"])) == 1
     assert first.verdicts["factor"].tolist() == ["second"]
 
 
 def test_comparisons_one_arm_is_no_comparison(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
     alone = run([settings_of(tmp_path, "latency.enabled=false")], benchmark_small)
     assert alone.comparison == 0
-    assert comparisons.used(locations.ledger(), benchmark_small.name) == frozenset()
+    assert comparisons.used(benchmark_small.name) == frozenset()

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from ragbench.base import console, locations
+from ragbench.base import console
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError, counted
 from ragbench.base.options import Confidence, Share, Validated, Weight
 from ragbench.benchmark import judgments
@@ -378,7 +378,7 @@ def _row(level: verdict.LevelComparison) -> list[str]:
 def _use_of_queries(arm: MeasuredArm, levels: Sequence[verdict.LevelComparison]) -> str:
     """How often arms were compared on the queries that decide."""
     record, qids = arm.results.record, set(arm.results.topics["qid"])
-    of_name = comparisons.recorded(locations.ledger(), str(record["benchmark"]["name"]))
+    of_name = comparisons.recorded(str(record["benchmark"]["name"]))
     used = sum(bool(qids.intersection(each["queries"])) for each in of_name)
     split = "" if record["split"] == "all" else f" of split {record['split']}"
     before = (

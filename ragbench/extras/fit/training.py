@@ -79,7 +79,7 @@ def record_confirmation(benchmark: Benchmark, compared: object, command: str, ar
     `compared` identifies the measured data, as `compared` in `comparisons.record`.
     """
     queries = {topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))}
-    number = comparisons.record(locations.ledger(), benchmark.name, queries, [command, compared], command, [arm])
+    number = comparisons.record(benchmark.name, queries, [command, compared], command, [arm])
     if label := comparisons.describe(number):
         _LOG.info(f"the test on held-out queries is {label}")
 

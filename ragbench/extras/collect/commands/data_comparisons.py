@@ -24,7 +24,6 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the record of comparisons and print it."""
     import pandas as pd
 
-    from ragbench.base import locations
     from ragbench.config import composition
     from ragbench.results import comparisons
 
@@ -37,7 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
             len(comparison["queries"]),
             ", ".join(comparison["arms"]),
         )
-        for number, comparison in enumerate(comparisons.recorded(locations.ledger(), benchmark.name), start=1)
+        for number, comparison in enumerate(comparisons.recorded(benchmark.name), start=1)
     ]
     table = pd.DataFrame(rows, columns=["comparison", "when (UTC)", "command", "queries", "arms"])
     if arguments.json:
@@ -47,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
         console.print_table(table, f"Comparisons on queries of '{benchmark.name}'")
     else:
         print(f"no arms were compared on queries of '{benchmark.name}' yet")
-    used = comparisons.used(locations.ledger(), benchmark.name)
+    used = comparisons.used(benchmark.name)
     unused = sum(topic.qid not in used for topic in benchmark.with_answer(benchmark.topics))
     print(f"judged queries not used yet: {unused} (for ragbench run --confirm RUN/ARM)")
     return 0
