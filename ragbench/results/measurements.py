@@ -17,10 +17,11 @@ the end of an experiment, and read wherever they are shown.
 
 from __future__ import annotations
 
+import copy
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -238,8 +239,7 @@ class Measurements:
         if series is None:
             return self.per_query[:0].set_index("qid")["value"]
         if split != "all":
-            frame = self.per_query
-            series = series[series.index.isin(frame.loc[frame["split"] == split, "qid"])]
+            series = series[series.index.isin(self._qids_by_split.get(split, ()))]
         return series.copy()
 
     def arm_tables(self, name: str, columns: Iterable[str], others: bool = False) -> pd.DataFrame:
@@ -261,6 +261,11 @@ class Measurements:
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
         return {}
+
+    @cached_property
+    def _qids_by_split(self) -> Mapping[Any, frozenset[str]]:
+        qids = self.per_query.groupby("split", observed=True)["qid"].unique()
+        return {split: frozenset(of_split) for split, of_split in qids.items()}
 
     @cached_property
     def _series(self) -> Mapping[Any, pd.Series]:
@@ -399,11 +404,17 @@ def find_arm(folder: Path, arm: str | None = None, like: str | None = None) -> t
 
 def _read_config(path: Path) -> Mapping[str, Any]:
     try:
-        config = read_yaml_file(path, aliases=True)
+        facts = path.stat()
+        return copy.deepcopy(_config_of(path, (facts.st_ino, facts.st_mtime_ns, facts.st_size)))
     except (OSError, BoundaryError) as error:
         reason = why_unreadable(error)
         raise ResultsError(f"{path} cannot be read ({reason}): run the experiment again") from None
-    return dict(config)
+
+
+@lru_cache(maxsize=64)
+def _config_of(path: Path, state: tuple[int, ...]) -> dict[str, Any]:
+    """The content of a file in a state, for several readers of one run."""
+    return dict(read_yaml_file(path, aliases=True))
 
 
 def trec(run: Run, tag: str) -> str:
