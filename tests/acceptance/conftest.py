@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 from ragbench.base.types import Hit, Query, QueryState
-from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.corpus.links import collection_digest
 from ragbench.corpus.reader import read_vault
@@ -19,13 +17,9 @@ from ragbench.index.index import Index
 from ragbench.models.resolve import Models
 from ragbench.search.engine.answer import answer
 from ragbench.search.engine.pipeline import start
+from tests.composed import composed
 
 VAULT = Path(__file__).parent.parent / "data" / "phases"
-
-
-@lru_cache(maxsize=64)
-def composed(*overrides: str) -> Settings:
-    return composition.compose(list(overrides))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ragbench.base.types import Query
 from ragbench.config import composition
 from ragbench.search.engine.answer import SearchOptions, adapted_pipeline
 from ragbench.search.engine.modes import ModeSpec
+from tests.composed import composed
 from tests.naming import naming
 
 PRESETS = sorted(path.stem for path in (locations.configuration() / "exp").glob("*.yaml"))
@@ -28,7 +29,7 @@ AS_TYPED = ("librarian_hybrid", "librarian_rerank", "librarian_semantic")
 
 @pytest.mark.parametrize("preset", [pytest.param(item, marks=[pytest.mark.slow] * (item in SLOW)) for item in PRESETS])
 def test_mode_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
-    settings = composition.compose([f"+exp={preset}"])
+    settings = composed(f"+exp={preset}")
     index, answered = handbook.index(f"+exp={preset}"), 0
     queries = [Query(f"q{number}", text, hypothesis=text) for number, text in enumerate(ANSWERED)]
     for mode in MODES:
@@ -54,7 +55,7 @@ def test_mode_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
 
 @pytest.mark.parametrize("preset", ["baseline", "phase1", "phase3", "recommended", "semantic_v3", "librarian_hybrid"])
 def test_mode_rerank_is_seventy_percent_cosine_and_thirty_percent_words(handbook, preset: str) -> None:
-    settings, index = composition.compose([f"+exp={preset}"]), handbook.index(f"+exp={preset}")
+    settings, index = composed(f"+exp={preset}"), handbook.index(f"+exp={preset}")
     pipeline = adapted_pipeline(settings.pipeline, SearchOptions(mode="rerank"), 10)
     (state,) = pipeline([Query("q", "which jobs wait in the queue")], index)
     keywords = dict(pipeline)["keywords"]
@@ -66,10 +67,10 @@ def test_mode_rerank_is_seventy_percent_cosine_and_thirty_percent_words(handbook
 
 
 def test_mode_preset_may_compose_its_modes_itself(handbook) -> None:
-    settings = composition.compose(["+exp=phase3", "modes.keyword.without=[p1,p6]"])
+    settings = composed("+exp=phase3", "modes.keyword.without=[p1,p6]")
     names = [name for name, _ in adapted_pipeline(settings.pipeline, SearchOptions(mode="keyword"), 10)]
     assert names[:3] == ["p3", "lexical", "p7"] and not {"p6", "dense", "p1"} & set(names)
-    assert settings.pipeline == composition.compose(["+exp=phase3"]).pipeline  # what is measured is the same
+    assert settings.pipeline == composed("+exp=phase3").pipeline  # what is measured is the same
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.models.resolve import Models
 from ragbench.search.engine.answer import answer
+from tests.composed import composed
 from tests.naming import naming
 from tests.notes import write_vault
 from tests.tables import rows
@@ -223,7 +224,7 @@ def found(workplace: Path, models: Models) -> Callable[..., list[bool]]:
     """A function of documents, queries and a preset: whether each query finds anything."""
 
     def ask(documents, queries, preset: str, *words: str) -> list[bool]:
-        settings = composition.compose([f"+exp={preset}", *words])
+        settings = composed(f"+exp={preset}", *words)
         store = ArtefactStore(workplace / "index")
         index = Index(settings.index, collection_digest(documents), lambda: documents, store, models)
         return [len(answer(text, settings.pipeline, index, 10).hits) > 0 for text in queries]
@@ -399,7 +400,7 @@ def test_phase_ngrams_remove_more_than_nine_in_ten_exact_copies(handbook) -> Non
 
 def test_phase_ngrams_remove_near_copies_before_the_semantic_stage_sees_them(handbook) -> None:
     overrides = ("p12=on", "p8=on", "p8.content_hash=null")
-    names = [name for name, _ in composition.compose(list(overrides)).pipeline]
+    names = [name for name, _ in composed(*overrides).pipeline]
     assert names.index("p12") < names.index("p8.semantic") < names.index("p8.limit")
     both = handbook.state("taking a backup and restoring it", *overrides)
     alone = handbook.state("taking a backup and restoring it", "p8=on", "p8.content_hash=null")
@@ -417,7 +418,7 @@ def test_phase_ngrams_after_the_semantic_stage_are_refused(late: str) -> None:
 
 
 def test_phase_mmr_takes_the_place_of_the_semantic_stage() -> None:
-    names = [name for name, _ in composition.compose(["p8=on", "p11=on"]).pipeline]
+    names = [name for name, _ in composed("p8=on", "p11=on").pipeline]
     assert "p11" in names
     assert "p8.semantic" not in names
 
@@ -459,7 +460,7 @@ def test_phase_without_p13_no_chunk_has_a_parent(handbook) -> None:
 
 @pytest.mark.parametrize("preset", [PHASE1, PHASE2, PHASE3, PHASE4, "+exp=all"])
 def test_phase_order_of_every_phase_and_its_invariants(handbook, preset: str) -> None:
-    names = [name for name, _ in composition.compose([preset]).pipeline]
+    names = [name for name, _ in composed(preset).pipeline]
     later = [name for name in ORDER if name in names]
     assert names[names.index("calibration") :] == later
     for text in ("jobs in a queue", "getAuthToken", "auth", "zzz qqq"):
@@ -472,7 +473,7 @@ def test_phase_order_of_every_phase_and_its_invariants(handbook, preset: str) ->
 
 def test_phases_turn_on_what_the_seeds_list() -> None:
     def on(preset: str) -> set[str]:
-        config = composition.compose([preset]).config
+        config = composed(preset).config
         switched = {f"p{n}" for n in (1, 3, 5, 6, 7, 10, 11, 12) if config[f"p{n}"]}
         switched |= {"p2"} if config["p2"]["headings"] else set()
         switched |= {p for p in ("p4", "p9") if config[p]["fields"]}
@@ -525,12 +526,12 @@ VALUES_OF_THE_SEEDS = [
 
 @pytest.mark.parametrize(("preset", "key", "value"), VALUES_OF_THE_SEEDS)
 def test_phase_presets_have_the_values_of_the_seeds(preset: str, key: str, value: object) -> None:
-    assert reduce(getitem, key.split("."), composition.compose([f"+exp={preset}"]).config) == value
+    assert reduce(getitem, key.split("."), composed(f"+exp={preset}").config) == value
 
 
 def test_phase_limit_per_document_follows_mmr_or_is_its_alternative() -> None:
     """Seed 003 has both, seed 001 MMR or a limit; equal texts are dropped always in both."""
-    both, either = (dict(composition.compose([f"+exp={preset}"]).pipeline) for preset in ("phase4", "ragdocs_full"))
+    both, either = (dict(composed(f"+exp={preset}").pipeline) for preset in ("phase4", "ragdocs_full"))
     assert list(both).index("p11") < list(both).index("p8.limit") and "p8.limit" not in either
     assert {"p11", "p8.content_hash"} <= set(both) & set(either)
 
@@ -539,7 +540,7 @@ def test_phase_limit_per_document_follows_mmr_or_is_its_alternative() -> None:
 def test_phase_real_system_is_the_ground_of_its_phases() -> None:
     # seed 000, section 2, and seed 001: what the system does before any proposal; the proposals of a phase are the same
     for phase in ("", *(f"_phase{n}" for n in (1, 2, 3, 4)), "_general", "_api", "_notes", "_research"):
-        settings = composition.compose([f"+exp=ragdocs{phase}"])
+        settings = composed(f"+exp=ragdocs{phase}")
         stages = dict(settings.pipeline)
         lexical = stages["lexical"]
         assert (lexical.k1, lexical.b, settings.index.lexical.analyzer) == (1.2, 0.75, "standard")
@@ -547,7 +548,7 @@ def test_phase_real_system_is_the_ground_of_its_phases() -> None:
         assert (stages["graph"].factor, stages["graph"].hops, stages["graph"].new_only) == (0.5, 1, False)
         assert "recency" in stages
         if phase.startswith("_phase"):
-            plain = {name for name, _ in composition.compose([f"+exp={phase[1:]}"]).pipeline}
+            plain = {name for name, _ in composed(f"+exp={phase[1:]}").pipeline}
             # seed 001, "Processing Pipeline": MMR or the limit per document
             assert set(stages) == (plain | {"graph", "recency"}) - ({"p8.limit"} if "p11" in stages else set())
             assert "p6" not in stages or (stages["p6"].max_length, stages["p6"].tail) == (512, "drop")
@@ -563,7 +564,7 @@ def test_phase_real_system_is_the_ground_of_its_phases() -> None:
     ],
 )
 def test_phase_profiles_recommended_by_seed_001(profile: str, weights: dict[str, float], bias: float) -> None:
-    stages = dict(composition.compose([f"+exp=ragdocs_{profile}"]).pipeline)
+    stages = dict(composed(f"+exp=ragdocs_{profile}").pipeline)
     assert {source: stages["fuse"].weights[source] for source in weights} == weights
     assert stages["recency"].bias == bias
 
@@ -585,7 +586,7 @@ def test_phase_linked_document_is_found_without_the_words(handbook) -> None:
 def test_phase_hyde_finds_what_the_hypothesis_describes(handbook) -> None:
     from ragbench.base.types import Query
 
-    settings = composition.compose(["hyde=on", "lexical=null"])
+    settings = composed("hyde=on", "lexical=null")
     query = Query(
         "q", "What do I have to do next?", "Start the new version beside the old one and move the load balancer over."
     )

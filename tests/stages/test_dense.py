@@ -10,9 +10,7 @@ from ragbench.search.stages.retrieve import RetrieveDense
 
 
 def test_retrieve_dense_embeds_a_hypothesis_as_a_passage(state, handmade, page) -> None:
-    class TwoWays:
-        dim = 2
-
+    class TwoWays:  # without `dim`, which loads a model whose vectors may be in the cache
         def encode_queries(self, texts):
             return np.tile(np.array([1, 0], np.float32), (len(texts), 1))
 

@@ -12,7 +12,6 @@ import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
@@ -26,7 +25,7 @@ import ragbench.search.stages
 from ragbench.base.fingerprint import canonical, short_digest
 from ragbench.base.options import TARGET, flat
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.config import available, composition
+from ragbench.config import available
 from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
@@ -34,6 +33,7 @@ from ragbench.extras.systems.stages.lexical_v3 import RecallBySubstring
 from ragbench.models.resolve import Models
 from ragbench.search.engine.pipeline import Arm, execute, start
 from ragbench.search.stages.stage import Retriever, Stage
+from tests.composed import composed
 from tests.stage_classes import stage_classes
 
 PACKAGE = str(Path(ragbench.__path__[0]))
@@ -60,11 +60,6 @@ QUERIES = (
     Query("t6", ""),
     Query("t7", "who may open [[auth]] and [[schedules]] #lantern/setup"),
 )
-
-
-@lru_cache(maxsize=256)
-def composed(*overrides: str) -> Settings:
-    return composition.compose(list(overrides))
 
 
 def stages_of(settings_: Settings, group: str | None = None) -> Iterator[tuple[int, str, Stage]]:

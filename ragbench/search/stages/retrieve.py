@@ -74,13 +74,18 @@ class RetrieveDense(Retriever):
     def _vectors(self, states: Sequence[QueryState], encoder: Encoder) -> NDArray[np.float32]:
         """One row for every state: the vector of its hypothesis as a passage, else of its text as a query."""
         has_hypothesis = np.array(["hypothesis" in state.texts for state in states], dtype=np.bool_)
-        vectors = np.empty((len(states), encoder.dim), dtype=np.float32)
+        rows = []
         if has_hypothesis.any():
             passages = [state.texts["hypothesis"] for state in states if "hypothesis" in state.texts]
-            vectors[has_hypothesis] = encoder.encode_passages(passages)
+            rows.append((has_hypothesis, encoder.encode_passages(passages)))
         if not has_hypothesis.all():
             queries = [self._text(state) for state in states if "hypothesis" not in state.texts]
-            vectors[~has_hypothesis] = encoder.encode_queries(queries)
+            rows.append((~has_hypothesis, encoder.encode_queries(queries)))
+        # Only a model that is loaded knows its `dim`, and vectors may be in the cache.
+        dim = rows[0][1].shape[1] if rows else encoder.dim
+        vectors = np.empty((len(states), dim), dtype=np.float32)
+        for of_states, found in rows:
+            vectors[of_states] = found
         vectors.flags.writeable = False
         return vectors
 

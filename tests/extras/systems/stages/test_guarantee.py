@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ragbench.base.types import Filters, Query
 from ragbench.config import composition
-from ragbench.config.settings import Settings
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
 from ragbench.extras.systems.state import ExpandedQuery
 from ragbench.search.engine.hits import hits
@@ -17,6 +16,7 @@ from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.search.stages.stage import Stage
+from tests.composed import composed
 
 DAY = 86_400.0
 
@@ -121,11 +121,6 @@ def test_filters_hold_for_guaranteed_notes(state, index) -> None:
 
 QUERY = Query("q", "who may rotate keys [[auth]] and see [[2026-01-14]] #lantern/schedules")
 LATER = ("p10", "p8.content_hash", "p12", "p8.semantic", "p11", "p8.limit", "context", "keywords", "p6", "p13.expand")
-
-
-@lru_cache
-def composed(*overrides: str) -> Settings:
-    return composition.compose(list(overrides))
 
 
 def later_stages() -> dict[str, Stage]:
