@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.extras.fit.training import Numbers, Values
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.ranking.features import GAP, PERCENTILE, Candidates
@@ -19,7 +19,7 @@ from ragbench.search.stages.rerank import IN_CONTEXT
 from ragbench.search.stages.stage import fused
 
 if TYPE_CHECKING:
-    from ragbench.base.types import QueryState
+    from ragbench.base.rankings import QueryState
     from ragbench.index.index import Index
     from ragbench.models import CrossEncoder
 

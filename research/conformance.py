@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.boundary.yaml import read_yaml_file
 
 ROOT = Path(__file__).resolve().parents[1]

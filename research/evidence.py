@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragbench.base import console
-from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.types import Query, QueryState
+from ragbench.base.rankings import QueryState
+from ragbench.base.types import BenchmarkError, ConfigError, Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.extras.fit import training

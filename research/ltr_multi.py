@@ -17,9 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragbench.base.columns import Columns
-from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError, why_unreadable
 from ragbench.base.options import Name, Positive, Validated, build
 from ragbench.base.progress import task_ticks
+from ragbench.base.types import BenchmarkError, BoundaryError, ConfigError, why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load
 from ragbench.config.composition import compose

@@ -13,8 +13,8 @@ import numpy as np
 
 from ragbench.base import console
 from ragbench.base.console import markdown, with_interval
-from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_text
+from ragbench.base.types import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.benchmark.benchmark import TEST, TRAIN
 from ragbench.config import available
 from ragbench.config.names import label

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BAD_INPUT, BenchmarkError
+from ragbench.base.types import BAD_INPUT, BenchmarkError
 from ragbench.boundary.yaml import read_yaml_file
 
 _GRADES = {"answers": 2, "helps": 1}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.console import with_interval
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 
 if TYPE_CHECKING:
     from ragbench.workbench import Results

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.console import interval, markdown
-from ragbench.base.errors import BAD_INPUT, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import BAD_INPUT, RagbenchError
 from ragbench.extras.atlas.changes import WITHOUT
 from ragbench.extras.fit import training
 from ragbench.search.ranking import trees

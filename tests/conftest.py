@@ -18,7 +18,7 @@ import jnius_config
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.types import QueryState
+from ragbench.base.rankings import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.boundary.json import read_checksummed
 from ragbench.config import composition

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from ragbench.base import locations, options
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import OFF, ON, option
+from ragbench.base.types import ConfigError
 from ragbench.config import available, composition, store
 from ragbench.config.available import Parameter
 from ragbench.config.comments import comment_above, comments_of

@@ -11,8 +11,8 @@ import pytest
 from annotated_types import Interval, MinLen
 
 from ragbench.base import options
-from ragbench.base.errors import ConfigError, shown
 from ragbench.base.options import Count, Name, Prompt, Refused, Share, Validated, Weight, as_options, one_of
+from ragbench.base.types import ConfigError, shown
 from tests.tables import rows
 
 

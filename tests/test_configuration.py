@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import build, make
+from ragbench.base.types import ConfigError
 from ragbench.config import composition
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.extras.backends import torch_models
 from tools import lock
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.config import available, composition, names
 from ragbench.config.overrides import canonical, named_arms
 from ragbench.corpus.reader import parse_document

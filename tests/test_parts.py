@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from ragbench.base import registry
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from tests import package_layers
 from tools import registry as registry_file
 

@@ -20,8 +20,8 @@ import pytest
 import ragbench
 from ragbench import Experiment
 from ragbench.base import registry
-from ragbench.base.errors import ArmsFailed, ConfigError, ModelError
-from ragbench.base.types import Query, Ranking
+from ragbench.base.rankings import Ranking
+from ragbench.base.types import ArmsFailed, ConfigError, ModelError, Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config import composition

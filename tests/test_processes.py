@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from ragbench.base import processes
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.experiment import coldstart
 from ragbench.extras.remote.live import client
 from tests.naming import naming

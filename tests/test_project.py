@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
 from ragbench.config import available, composition, project

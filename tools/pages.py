@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
+from ragbench.base.types import ConfigError
 
 
 def write_between(path: Path, mark: str, text: str) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from ragbench.base.errors import Damaged
+from ragbench.base.types import Damaged
 
 _NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
 

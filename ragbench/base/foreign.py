@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.types import ConfigError, RagbenchError
 
 FAILURES = (Exception, SystemExit)
 """What code of others may raise: anything but what ends the command, such as Ctrl-C."""

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
-from ragbench.base.errors import ConfigError, did_you_mean, shown
+from ragbench.base.types import ConfigError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, TypeAdapter

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -1,32 +1,35 @@
-"""The values that flow through ragbench; this module imports nothing from ragbench.
+"""The values and errors that all packages share; this module imports nothing from ragbench.
 
-| value            | is                                                | made by              | read by              |
-|------------------|---------------------------------------------------|----------------------|----------------------|
-| `Document`       | one markdown file: text, sections, code, links    | `corpus`             | `index`, `benchmark` |
-| `Section`        | a heading and the text below it                   | `corpus`             | qrels, chunkers      |
-| `CodeBlock`      | a fenced block with language and lines            | `corpus`             | the code index (P7)  |
-| `Chunk`          | the unit of retrieval, a span of one document     | `index.chunking`     | `index`              |
-| `Query`          | `qid` and text, with the benchmark's annotations  | `benchmark`          | `search.stages`      |
-| `Filters`        | which documents may be found at all               | `search.stages`      | `index`              |
-| `Ranking`        | chunk numbers and scores, best first              | `search.stages`      | `search`             |
-| `QueryState`     | a query on its way through the pipeline           | `search.engine`      | `search.stages`      |
-| `Hit`            | one result for display                            | `search.engine`      | `commands`, extras   |
-| `StoredDocument` | a document as an index keeps it                   | `index`              | extras               |
+| value              | is                                                | made by              | read by              |
+|--------------------|---------------------------------------------------|----------------------|----------------------|
+| `Document`         | one markdown file: text, sections, code, links    | `corpus`             | `index`, `benchmark` |
+| `Section`          | a heading and the text below it                   | `corpus`             | qrels, chunkers      |
+| `CodeBlock`        | a fenced block with language and lines            | `corpus`             | the code index (P7)  |
+| `Chunk`            | the unit of retrieval, a span of one document     | `index.chunking`     | `index`              |
+| `Query`            | `qid` and text, with the benchmark's annotations  | `benchmark`          | `search.stages`      |
+| `Filters`          | which documents may be found at all               | `search.stages`      | `index`              |
+| `Hit`              | one result for display                            | `search.engine`      | `commands`, extras   |
+| `DocumentMetadata` | what an index keeps of a document                 | `index`              | extras               |
 
-Everything here is immutable: a stage answers with new values and never changes those it was given.
+Rankings and the states of queries are in `ragbench.base.rankings`. All values are immutable: a stage answers with new
+ones and never changes those it was given.
+
+Each message of an error is one sentence that names the thing and the remedy. The command line prints it and exits with
+code 2; no traceback is shown for these. No message contains a password. `did_you_mean` ends a message about a mistyped
+name; `counted`, `shown` and `short_path` are the words for numbers, values and paths in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+import difflib
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-_Fact = TypeVar("_Fact")
-_ORIGINAL_COUNT = "original_count"
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QueryClass = Literal["factual", "navigational", "exploratory"]
 """What kind of query it is, by its form (P3)."""
@@ -175,171 +178,6 @@ class Filters:
     frontmatter: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
-    """Chunk numbers (int32, shape (n,)) and their scores (float32, shape (n,)), best first, no chunk twice.
-
-    Scores never increase. Build one with `Ranking.of`, which sorts and breaks ties by chunk number, or with
-    `Ranking.ordered`, which keeps an order that is already decided. `of_documents`: documents were ranked, and each
-    stands here with all of its chunks, which have its score and share its rank. `query_vector`, shape (dim,), is that
-    of the query in a ranking by vectors: any other chunk can be scored with it.
-    """
-
-    chunks: NDArray[np.int32]
-    scores: NDArray[np.float32]
-    of_documents: bool = False
-    query_vector: NDArray[np.float32] | None = None
-
-    @staticmethod
-    def of(
-        chunks: Sequence[int] | NDArray[Any], scores: Sequence[float] | NDArray[Any], depth: int | None = None
-    ) -> Ranking:
-        """Sort by score, ties by chunk number, and keep the first `depth`."""
-        numbers = np.asarray(chunks, dtype=np.int32)
-        values = np.asarray(scores, dtype=np.float32)
-        order = np.lexsort((numbers, -values))[:depth]
-        return Ranking.ordered(numbers[order], values[order])
-
-    @staticmethod
-    def ordered(
-        chunks: Sequence[int] | NDArray[Any], scores: Sequence[float] | NDArray[Any], of_documents: bool = False
-    ) -> Ranking:
-        """Take chunks and scores in the order given, which must not increase in score."""
-        numbers = np.array(chunks, dtype=np.int32)
-        values = np.array(scores, dtype=np.float32)
-        numbers.flags.writeable = values.flags.writeable = False
-        return Ranking(numbers, values, of_documents)
-
-    @staticmethod
-    def empty() -> Ranking:
-        """No hits."""
-        return Ranking.ordered((), ())
-
-    def __len__(self) -> int:
-        return len(self.chunks)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ranking):
-            return NotImplemented
-        return np.array_equal(self.chunks, other.chunks) and np.array_equal(self.scores, other.scores)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def keep(self, mask: NDArray[np.bool_]) -> Ranking:
-        """The hits where `mask` (bool, shape (n,)) holds, order and scores unchanged."""
-        return Ranking.ordered(self.chunks[mask], self.scores[mask], self.of_documents)
-
-    def head(self, depth: int) -> Ranking:
-        """The first `depth` hits."""
-        if len(self) <= depth:
-            return self
-        return Ranking.ordered(self.chunks[:depth], self.scores[:depth], self.of_documents)
-
-
-@dataclass(frozen=True, slots=True)
-class QueryState:
-    """A query on its way through the pipeline; a source is a retriever by name."""
-
-    query: Query
-    filters: Filters | None = None
-    """Which documents every source may find; None: all."""
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """By source, the text to send to it where that differs from the query's own (`text_for`)."""
-    weights: Mapping[str, float] = field(default_factory=dict)
-    """By source, a factor that fusion multiplies with its own weight; 1 when absent."""
-    rankings: Mapping[str, Ranking] = field(default_factory=dict)
-    """One ranking by source."""
-    fused: Ranking | None = None
-    """The ranking after fusion and every later stage; None before it."""
-    unanimous: float = 0.0
-    """The fused score of a hit that every source with hits ranks first; 0 where scores were fused, not ranks."""
-    query_class: QueryClass | None = None
-    """What kind of query it is, if a stage has asked."""
-    counts: tuple[tuple[str, int], ...] = ()
-    """(filter, hits left) in the order applied; the first is `original_count`, the hits before any filter."""
-    clusters_merged: int = 0
-    """The hits that semantic deduplication merged."""
-    guaranteed: Mapping[int, str] = field(default_factory=dict)
-    """Hits that no later stage may drop, each with how the query named it (`title-match`)."""
-    notes: tuple[str, ...] = ()
-    """What stages decided, in words, for explanations."""
-    facts: Mapping[type, Any] = field(default_factory=dict)
-    """By its class, what a stage found out for later ones that know the class (`fact`)."""
-    contexts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """By hit, the chunks whose texts are returned for it, in text order, the hit itself included."""
-    unmatched: tuple[tuple[int, str], ...] = ()
-    """Hits of a live search in no document of the collection: the number of hits of `fused` before each, its name."""
-
-    def hits_with_unmatched(self) -> list[tuple[int, float, str]]:
-        """(chunk number, score, name) of all hits in order; unmatched ones have the number -1, others an empty name."""
-        ranking = self.fused or Ranking.empty()
-        hits = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
-        merged: list[tuple[int, float, str]] = [(chunk, score, "") for chunk, score in hits]
-        for position, name in reversed(self.unmatched):
-            merged.insert(position, (-1, hits[position][1] if position < len(hits) else 0.0, name))
-        return merged
-
-    def text_for(self, source: str) -> str:
-        """The text to send to a source."""
-        return self.texts.get(source, self.query.text)
-
-    def with_text(self, source: str, text: str) -> QueryState:
-        """The same state with another text for one source."""
-        return replace(self, texts={**self.texts, source: text})
-
-    def with_weight(self, source: str, factor: float) -> QueryState:
-        """The same state with the weight of one source multiplied by `factor`."""
-        return replace(self, weights={**self.weights, source: self.weights.get(source, 1.0) * factor})
-
-    def with_ranking(self, source: str, ranking: Ranking) -> QueryState:
-        """The same state with the ranking of one source."""
-        return replace(self, rankings={**self.rankings, source: ranking})
-
-    def fact(self, kind: type[_Fact]) -> _Fact | None:
-        """What an earlier stage found out of this kind; None without one."""
-        return self.facts.get(kind)
-
-    def with_fact(self, fact: object) -> QueryState:
-        """The same state with a fact, which replaces one of its class."""
-        return replace(self, facts={**self.facts, type(fact): fact})
-
-    def with_note(self, note: str) -> QueryState:
-        """The same state with one more note."""
-        return replace(self, notes=(*self.notes, note))
-
-    def filtered(self, stage: str, ranking: Ranking) -> QueryState:
-        """The same state with the fused ranking replaced and its new length counted under the filter's name."""
-        count_before = 0 if self.fused is None else len(self.fused)
-        counts = self.counts or ((_ORIGINAL_COUNT, count_before),)
-        return replace(self, fused=ranking, counts=(*counts, (stage, len(ranking))))
-
-
-@dataclass(frozen=True, slots=True)
-class CompressionStats:
-    """How many hits each filter left, under the names of seed 000, P8; a filter that is off repeats the number before.
-
-    `original_count` counts the hits of fusion, `clusters_merged` those that semantic deduplication merged with others.
-    """
-
-    original_count: int
-    after_threshold: int
-    after_content_dedup: int
-    after_ngram_dedup: int
-    after_dedup: int
-    after_doc_limit: int
-    clusters_merged: int
-
-    @staticmethod
-    def of(state: QueryState) -> CompressionStats:
-        """The numbers of a state at the end of its pipeline."""
-        counted = dict(state.counts)
-        remaining = counted.get(_ORIGINAL_COUNT, 0 if state.fused is None else len(state.fused))
-        values = {_ORIGINAL_COUNT: remaining}
-        for name in ("after_threshold", "after_content_dedup", "after_ngram_dedup", "after_dedup", "after_doc_limit"):
-            values[name] = remaining = counted.get(name, remaining)
-        return CompressionStats(**values, clusters_merged=state.clusters_merged)
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentMetadata:
     """What is known about a document in addition to its text (seed 004, feature 3).
@@ -418,3 +256,198 @@ class Hit:
     def passage(self) -> str:
         """The text to read: with its context where the pipeline returns one."""
         return self.text if self.context is None else self.context
+
+
+FAILED = 1
+"""A check did not pass (`data check`, `verify`, `gate`), or arms of an experiment failed."""
+
+BAD_INPUT = 2
+"""Bad input, or a part that is missing; one sentence on stderr names it."""
+
+NOT_CHECKED = 3
+"""Nothing failed, but there are too few topics, or too uncertain times, to show what `gate` was asked to show."""
+
+INTERRUPTED = 130
+"""Stopped with Ctrl-C or SIGTERM; what was finished is kept."""
+
+_SECRET_NAME = (
+    r"(?:[\w-]*[-_])?(?:authorization|cookie|password|passwd|pwd|secret|token|auth|sig|signature"
+    r"|(?:api|access|auth|private|subscription)[-_]?key)|key"
+)
+
+_SECRETS = (
+    (re.compile(r"(?<=://)([^\s/?#'\"@:]*):[^\s/?#'\"]*@"), r"\1:***@"),
+    (re.compile(r"(?<=http://|ttps://)[^\s/?#'\"]+@"), "***@"),
+    (re.compile(rf"([?&](?:{_SECRET_NAME})=)(?!{{query}})[^&\s'\"]+", re.IGNORECASE), r"\1***"),
+)
+
+
+def redacted(text: str) -> str:
+    """Return a text in which `***` replaces the passwords, tokens and keys of addresses."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def without_secret(text: str) -> bool:
+    """Return True if an address contains no password, token or key."""
+    return redacted(text) == text
+
+
+def names_secret(name: str) -> bool:
+    """Return True for the name of a header or parameter that carries a password, token or key."""
+    return re.fullmatch(_SECRET_NAME, name, re.IGNORECASE) is not None
+
+
+class RagbenchError(Exception):
+    """Base of every error that ragbench raises on purpose."""
+
+    def __str__(self) -> str:
+        """Return the message, without passwords."""
+        return redacted(super().__str__())
+
+
+class BoundaryError(RagbenchError, ValueError):
+    """Content from outside that cannot be used; the message is the reason alone, such as `invalid JSON at line 3`."""
+
+
+class ConfigError(RagbenchError):
+    """A configuration key or value that cannot be used."""
+
+
+class CorpusError(RagbenchError):
+    """Documents that cannot be read."""
+
+
+class BenchmarkError(RagbenchError):
+    """Topics, judgments or splits that cannot be used."""
+
+
+class IndexError_(RagbenchError):  # noqa: N801 -- stays apart from Python's own
+    """An index artefact that is missing, foreign or damaged."""
+
+
+class ModelError(RagbenchError):
+    """A model that cannot be found, verified or loaded."""
+
+
+class JavaError(RagbenchError):
+    """No usable Java runtime."""
+
+
+class LiveError(RagbenchError):
+    """A search that runs elsewhere and gives no usable answer."""
+
+
+class ArmsFailed(RagbenchError):
+    """Arms of an experiment that failed; all other arms are complete. The command line exits with code 1."""
+
+
+class TrackingError(RagbenchError):
+    """The MLflow store cannot be used."""
+
+
+class ResultsError(RagbenchError):
+    """A results folder that is missing or unreadable."""
+
+
+class BundleError(RagbenchError):
+    """An exported bundle that is missing, damaged, or made for other documents or another version."""
+
+
+class Damaged(ValueError):
+    """A file that is not as it was written; the message says how it differs."""
+
+
+def why_unreadable(error: Exception) -> str:
+    """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
+    if isinstance(error, OSError):
+        return _reason(error)
+    if isinstance(error, BoundaryError):
+        return str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return "not valid UTF-8"
+    if isinstance(error, Damaged):
+        return str(error).partition(" ")[2]
+    return f"{error} is missing" if isinstance(error, KeyError) else "unexpected structure"
+
+
+def unusable(error: OSError) -> str:
+    """What the system refuses, in a sentence with the remedy: a full disk, a missing permission."""
+    name = error.filename or "a file"
+    return f"{name} cannot be used ({_reason(error)}): check the path, its permissions and free space"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        return str(error.args[0][0][-1]).lower()  # the first of several files that could not be copied
+    return (error.strerror or str(error) or "the system refuses").lower()
+
+
+_LEAST_LIKENESS = 0.6  # similarity from 0 to 1 from which a name is suggested
+_MOST_LISTED = 12
+_MOST_SUGGESTED = 4
+_SHOWN_CHARS = 60  # characters of a text in a message
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """The known names whose last part is the word; if there are none, the most similar names (several if equal)."""
+    names = list(dict.fromkeys(known))
+    ends = [name for name in names if name.rpartition(".")[2].casefold() == word.casefold()]
+    matcher = difflib.SequenceMatcher(b=word.casefold())
+    likeness = {}
+    for name in names:
+        matcher.set_seq1(name.casefold())
+        likeness[name] = matcher.ratio()
+    best = max(likeness.values(), default=0.0)
+    return ends or [name for name in names if likeness[name] == best >= _LEAST_LIKENESS]
+
+
+def did_you_mean(word: str, known: Iterable[str], kind: str = "options") -> str:
+    """The end of a sentence about an unknown word: the most similar names, else all of them."""
+    names = list(dict.fromkeys(known))
+    near = nearest(word, names)[:_MOST_SUGGESTED]
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
+    return f"; the {kind} are {listed}" if names else ""
+
+
+def options_hint(name: str, options: Sequence[str]) -> str:
+    """The end of a message for an unknown option: all of a few options, the nearest of many."""
+    return f": the options are {', '.join(options)}" if len(options) <= 6 else did_you_mean(name, options)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 query`, `2,044 queries`, `0 topics`."""
+    plural = f"{noun[:-1]}ies" if noun[-1] == "y" and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def too_few(number: int, noun: str) -> str:
+    """`1 query is too few`, `8 queries are too few`."""
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} too few"
+
+
+def short_path(path: Path | str) -> str:
+    """A path as short as it can be typed: relative to the working directory if it is below it. A text stays."""
+    if isinstance(path, str):
+        return path
+    current_folder = path.cwd()
+    return str(path.relative_to(current_folder) if path.is_relative_to(current_folder) else path)
+
+
+def shown(value: Any) -> str:
+    """A value as in a configuration file, in one short line."""
+    if isinstance(value, str):
+        value = redacted(" ".join(value.split()) if value.strip() else value)
+        return f"'{value if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + '...'}'"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(shown, value[:5]))}{', ...' if len(value) > 5 else ''}]"
+    if isinstance(value, Mapping):
+        items = list(value.items())[:5]
+        inside = (f"{key}: {'***' if names_secret(str(key)) else shown(item)}" for key, item in items)
+        return "{" + ", ".join(inside) + "}"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value)

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums
-from ragbench.base.errors import BenchmarkError, ConfigError, counted
 from ragbench.base.fingerprint import ASIDE, digest, shuffle_key
-from ragbench.base.types import Query
+from ragbench.base.types import BenchmarkError, ConfigError, Query, counted
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.benchmark.quotes import Quote
 from ragbench.corpus.links import collection_digest

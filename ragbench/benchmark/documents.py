@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ragbench.base.document_names import is_untitled
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import digest
-from ragbench.base.types import Document, Section
+from ragbench.base.types import BenchmarkError, Document, Section
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document

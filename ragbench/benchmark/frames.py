@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ragbench.base.errors import BenchmarkError
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, collect, make_document
 from ragbench.benchmark.judgments import assemble

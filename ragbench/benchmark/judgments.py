@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench.base.errors import BenchmarkError, ConfigError, shown
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, ConfigError, Document, shown
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.lines import EXPECTED, identifier, name_of_field, read_lines
 from ragbench.benchmark.quotes import entries

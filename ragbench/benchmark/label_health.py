@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ragbench.base.errors import counted
+from ragbench.base.types import counted
 from ragbench.benchmark.benchmark import docno_of_section
 
 Outcome = Literal["stands", "edited", "rewritten", "moved", "merged", "split", "gone"]

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError, shown, why_unreadable
+from ragbench.base.types import BenchmarkError, BoundaryError, ConfigError, shown, why_unreadable
 from ragbench.boundary.json import read_json, read_json_file
 from ragbench.boundary.yaml import read_yaml_file
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragbench.base import registry
-from ragbench.base.errors import BenchmarkError, ConfigError, did_you_mean, shown
 from ragbench.base.options import Count, Natural, Refused, Validated, build, check_field, option
+from ragbench.base.types import BenchmarkError, ConfigError, did_you_mean, shown
 from ragbench.benchmark.benchmark import Benchmark, resplit
 from ragbench.benchmark.judgments import Grades, check_grades
 from ragbench.corpus.links import Dialect

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ragbench.base.errors import BenchmarkError
-from ragbench.base.types import Document, Section
+from ragbench.base.types import BenchmarkError, Document, Section
 from ragbench.benchmark.lines import identifier
 from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 from ragbench.corpus.folder import SUFFIXES

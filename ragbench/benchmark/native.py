@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain
 from ragbench.base.options import option
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, best_sections, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, read_judgments, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragbench.base.errors import BenchmarkError, BoundaryError, shown
+from ragbench.base.types import BenchmarkError, BoundaryError, shown
 from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json
 

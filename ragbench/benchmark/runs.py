@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import identifier, read_lines
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BenchmarkError, shown
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.options import option
+from ragbench.base.types import BenchmarkError, shown
 from ragbench.benchmark.benchmark import Benchmark, Topic, best_sections, docno_of_section
 from ragbench.benchmark.judgments import (
     GRADES,

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BoundaryError, Damaged, why_unreadable
 from ragbench.base.files import write_text
+from ragbench.base.types import BoundaryError, Damaged, why_unreadable
 
 _MAX_BYTES = 2**30
 """Of a file that ragbench wrote itself; what others send has smaller limits."""

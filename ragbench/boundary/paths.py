@@ -7,7 +7,7 @@ import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import SplitResult, urlsplit
 
-from ragbench.base.errors import BoundaryError, ConfigError, without_secret
+from ragbench.base.types import BoundaryError, ConfigError, without_secret
 
 _LONGEST = 1_024  # characters
 _UNWRITABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")

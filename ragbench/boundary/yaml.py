@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.types import BoundaryError
 from ragbench.boundary.json import decoded, excerpt, read_bytes, size_in_words
 
 _MAX_BYTES = 2**24

@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from typing import NoReturn
 
 from ragbench.base import console, processes, registry
-from ragbench.base.errors import (
+from ragbench.base.types import (
     BAD_INPUT,
     FAILED,
     INTERRUPTED,

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError, Damaged
+from ragbench.base.types import ConfigError, Damaged
 from ragbench.config.available import Available
 from ragbench.config.names import label
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError, short_path
 from ragbench.base.progress import hidden
+from ragbench.base.types import ConfigError, short_path
 
 if TYPE_CHECKING:
     from ragbench.workbench import Experiment, Results

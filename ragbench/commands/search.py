@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import as_options
+from ragbench.base.types import ConfigError
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark

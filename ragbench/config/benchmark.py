@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragbench.base import registry
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.benchmark import load as benchmark_load
 from ragbench.benchmark.benchmark import Benchmark
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import options, registry
-from ragbench.base.errors import ConfigError, did_you_mean, nearest, short_path, shown
 from ragbench.base.fingerprint import plain
 from ragbench.base.options import OFF, SOURCES, TARGET, Refused, build, check_field, flat, make, sections, value_at
+from ragbench.base.types import ConfigError, did_you_mean, nearest, short_path, shown
 from ragbench.benchmark import load
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.permissions import trusting

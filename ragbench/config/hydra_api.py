@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.base import locations, options
-from ragbench.base.errors import ConfigError, did_you_mean, options_hint, short_path
+from ragbench.base.types import ConfigError, did_you_mean, options_hint, short_path
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import store
 from ragbench.config.names import EXPERIMENT, numbered

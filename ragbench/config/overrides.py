@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import ConfigError, nearest, options_hint, shown
 from ragbench.base.options import TARGET, options
+from ragbench.base.types import ConfigError, nearest, options_hint, shown
 from ragbench.config.available import Available
 from ragbench.config.names import EXPERIMENT, numbered
 

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BoundaryError, ConfigError, why_unreadable
 from ragbench.base.files import write_text
 from ragbench.base.locations import PROJECT_FILE
 from ragbench.base.options import ON
+from ragbench.base.types import BoundaryError, ConfigError, why_unreadable
 from ragbench.boundary.paths import regular_file
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.available import Available, package_of

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from annotated_types import MinLen
 
-from ragbench.base.errors import without_secret
 from ragbench.base.options import (
     Constraint,
     Count,
@@ -22,6 +21,7 @@ from ragbench.base.options import (
     section,
     values_option,
 )
+from ragbench.base.types import without_secret
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")

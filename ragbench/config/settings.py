@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import locations, registry
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.base.options import active, build, make, sections, value_at, with_value
+from ragbench.base.types import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load as load_data
 from ragbench.config.benchmark import load

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.files import resolved
+from ragbench.base.types import ConfigError
 from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 
 if TYPE_CHECKING:

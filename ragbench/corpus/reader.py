@@ -18,8 +18,7 @@ from urllib.parse import quote, unquote
 import yaml
 
 from ragbench.base import progress
-from ragbench.base.errors import CorpusError
-from ragbench.base.types import Document
+from ragbench.base.types import CorpusError, Document
 from ragbench.boundary.json import read_json
 from ragbench.boundary.yaml import read_frontmatter
 from ragbench.corpus.file_warning import FAILURES, LEFT_OUT, FileWarning

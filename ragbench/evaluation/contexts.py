@@ -22,7 +22,7 @@ from ragbench.search.engine.context import pieces
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.base.types import QueryState
+    from ragbench.base.rankings import QueryState
     from ragbench.evaluation.passages import Passages
 
 GROUPS = ("folder", "type")

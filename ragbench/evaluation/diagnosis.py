@@ -12,7 +12,7 @@ from ragbench.base.columns import Columns
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.base.types import Ranking
+    from ragbench.base.rankings import Ranking
     from ragbench.benchmark.benchmark import Benchmark, Qrels
     from ragbench.index.chunks import ChunkTable
     from ragbench.search.engine.pipeline import Outcome

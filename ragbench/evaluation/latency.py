@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base import query_cache
-from ragbench.base.errors import LiveError
 from ragbench.base.options import Count, Natural, Seed, Validated, section
 from ragbench.base.progress import task_ticks, track
-from ragbench.base.types import Query
+from ragbench.base.types import LiveError, Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.machine import WAITED, waited_ms
 from ragbench.search.engine.pipeline import Arm, start

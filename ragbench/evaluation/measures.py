@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import foreign, minimums, registry
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import ConfigError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
-from ragbench.base.types import QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
 from ragbench.evaluation.measures import (
     DEPTH,
     DOCUMENT,

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
-from ragbench.base.errors import BenchmarkError, ResultsError
 from ragbench.base.options import Confidence, Count, Validated, Weight, active, build, section
+from ragbench.base.types import BenchmarkError, ResultsError
 from ragbench.evaluation.machine import share_lost
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, has_enough_judgments, if_useful, primary
 from ragbench.evaluation.passages import recall_within

@@ -16,7 +16,7 @@ import numpy as np
 
 from ragbench.base import minimums
 from ragbench.base.console import with_interval
-from ragbench.base.errors import counted, too_few
+from ragbench.base.types import counted, too_few
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 

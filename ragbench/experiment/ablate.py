@@ -23,9 +23,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
 from ragbench.base.options import Constraint, Natural, Validated, build
+from ragbench.base.types import ConfigError
 from ragbench.config import available
 from ragbench.config.composition import with_added_stages
 from ragbench.config.overrides import section_of, word

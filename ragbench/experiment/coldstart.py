@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ragbench.base.errors import IndexError_, RagbenchError
 from ragbench.base.processes import exit_with_parent
+from ragbench.base.types import IndexError_, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.json import read_json
 

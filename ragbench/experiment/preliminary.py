@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.experiment.estimate import estimate, missing_passages
 from ragbench.search.engine.pipeline import stage_key, start
 from ragbench.search.stages.retrieve import RetrieveLexical

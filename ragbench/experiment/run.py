@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress, registry
-from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, ResultsError
 from ragbench.base.fingerprint import digest, plain
-from ragbench.base.types import Query
+from ragbench.base.types import BenchmarkError, ConfigError, Query, RagbenchError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Topic, topic_area
 from ragbench.benchmark.native import files_of_judged
 from ragbench.config.sections import LOCAL, ExecutionSpec

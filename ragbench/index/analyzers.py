@@ -24,7 +24,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from ragbench.base.errors import ConfigError, JavaError
+from ragbench.base.types import ConfigError, JavaError
 from ragbench.corpus.searched import normalised
 from ragbench.index import language_detection
 from ragbench.index.chunks import ChunkTable

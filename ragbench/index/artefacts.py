@@ -22,9 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import IndexError_, why_unreadable
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned
 from ragbench.base.fingerprint import plain, short_digest
+from ragbench.base.types import IndexError_, why_unreadable
 from ragbench.boundary.json import read_json_file
 
 _LOG = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.query_cache import QueryCache
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.boundary.json import read_json
 from ragbench.index import lexical
 from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec

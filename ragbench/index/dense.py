@@ -30,9 +30,9 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base import progress
-from ragbench.base.errors import IndexError_, ModelError
 from ragbench.base.options import Count, Validated, section
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
+from ragbench.base.types import IndexError_, ModelError
 from ragbench.index.artefacts import misfit
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.parts import Part, StoredPart, with_rows

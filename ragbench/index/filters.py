@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ConfigError, did_you_mean
 from ragbench.base.options import Validated, section
-from ragbench.base.types import DocumentMetadata
+from ragbench.base.types import ConfigError, DocumentMetadata, did_you_mean
 from ragbench.corpus.metadata import Metadata, read_metadata
 from ragbench.index.doc_type import component_of, doc_type, product_of
 from ragbench.index.parts import Part

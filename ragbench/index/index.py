@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_cache import QueryCache
+from ragbench.base.types import ConfigError
 from ragbench.index.artefacts import Artefact, ArtefactStore, fingerprint_of
 from ragbench.index.chunking import Chunker, HeaderChunker
 from ragbench.index.dense import DenseSpec

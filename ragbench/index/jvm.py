@@ -22,7 +22,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from ragbench.base import locations
-from ragbench.base.errors import JavaError, RagbenchError
+from ragbench.base.types import JavaError, RagbenchError
 
 _MIN_JAVA = 21
 

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import progress
-from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.base.options import Constraint, Positive, Share, Validated, Weight, section
 from ragbench.base.query_cache import QueryCache
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
+from ragbench.base.types import ConfigError, IndexError_
 from ragbench.index.analyzers import (
     ANALYZERS,
     analyze,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragbench.base import registry
-from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.types import ConfigError, IndexError_
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from ragbench.base.errors import IndexError_
+from ragbench.base.types import IndexError_
 from ragbench.index.parts import StoredPart
 
 VERSION = 1

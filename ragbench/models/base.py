@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.base.progress import ticks
+from ragbench.base.types import ModelError
 from ragbench.models.folder import ModelFolder
 from ragbench.models.parallel import map_in_threads
 from ragbench.models.texts import check_finite, check_texts, unit_vector

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ragbench.base import locations
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models.folder import Backend, FolderSettings, ModelFolder
 
 Kind = Literal["encoder", "cross-encoder"]

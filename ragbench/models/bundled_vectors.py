@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import locations
-from ragbench.base.errors import BoundaryError
+from ragbench.base.types import BoundaryError
 from ragbench.models.store import embedding_key
 
 _KEY_BYTES = 16

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from ragbench.base.errors import BoundaryError, without_secret
 from ragbench.base.options import Constraint, Count, Name, Positive, Validated, Weight
 from ragbench.base.query_cache import QueryCache
+from ragbench.base.types import BoundaryError, without_secret
 from ragbench.boundary.paths import split_address
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import files
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.boundary.json import read_json_file
 from ragbench.models.texts import WORD_OR_SIGN, one_line
 

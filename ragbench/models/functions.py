@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import foreign, registry
-from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import ModelError
 from ragbench.models.bundled import Kind
 from ragbench.models.texts import WORD_OR_SIGN, check_texts, unit_vector
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models.base import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.exact_onnx import dequantised, is_quantised
 from ragbench.models.folder import FolderSettings, ModelFolder, refuse_other_modules

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TypeVar
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

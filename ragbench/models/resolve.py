@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, cast
 from annotated_types import Ge
 
 from ragbench.base import foreign, registry
-from ragbench.base.errors import ModelError
 from ragbench.base.options import Constraint, Validated, section
 from ragbench.base.query_cache import QueryCache
+from ragbench.base.types import ModelError
 from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
 from ragbench.models.chat import ChatModel, ChatSpec

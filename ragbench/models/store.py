@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final, TypeVar
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 
 _T = TypeVar("_T")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 """What counts as a token for a model without a tokenizer."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import minimums, registry
 from ragbench.base.columns import records
 from ragbench.base.console import SCREEN, probability, with_interval
-from ragbench.base.errors import counted, too_few
+from ragbench.base.types import counted, too_few
 from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, LEAKS, PASSAGE, has_enough_judgments
 from ragbench.evaluation.passages import recall_within

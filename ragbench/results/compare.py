@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.runs import Run, file_names, read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import registry
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.label_health import Followed, FollowedLabels
 from ragbench.evaluation import measures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.benchmark import load
 from ragbench.results.measurements import Measurements

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import files, processes
-from ragbench.base.errors import Damaged, ResultsError, short_path
+from ragbench.base.types import Damaged, ResultsError, short_path
 from ragbench.boundary.json import read_checksummed, read_json_file, write_checksummed
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ragbench.search.engine.snippet import highlights, snippet
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.base.types import QueryState
+    from ragbench.base.rankings import QueryState
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.index.chunks import ChunkTable
 

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ragbench.base import foreign, registry
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import option
+from ragbench.base.types import ConfigError
 from ragbench.models.functions import as_array, in_32_bits
 from ragbench.search.stages.stage import Index, QueryState, Ranking, Reorder, fused
 

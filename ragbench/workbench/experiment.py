@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import console, minimums, registry
-from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, short_path
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.html import render
 from ragbench.base.options import build
 from ragbench.base.progress import Report
+from ragbench.base.types import BenchmarkError, ConfigError, RagbenchError, short_path
 from ragbench.benchmark.benchmark import TRAIN, Benchmark, has_halves
 from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order

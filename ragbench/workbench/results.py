@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, locations, registry
-from ragbench.base.errors import ConfigError, short_path
+from ragbench.base.types import ConfigError, short_path
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts
 from ragbench.report import screen, tables

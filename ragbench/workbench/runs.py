@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import registry
-from ragbench.base.errors import ConfigError, ResultsError, counted, did_you_mean
+from ragbench.base.types import ConfigError, ResultsError, counted, did_you_mean
 from ragbench.benchmark.frames import read_qrels_table, read_run_table
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.runs import read_run, renamed

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError, short_path
+from ragbench.base.types import BAD_INPUT, ConfigError, RagbenchError, short_path
 from ragbench.extras.atlas.tables import Atlas
 from research.atlas import fetch, ingest, measure, page
 

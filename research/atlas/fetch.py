@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError, did_you_mean
+from ragbench.base.types import BenchmarkError, BoundaryError, ConfigError, did_you_mean
 from ragbench.boundary.json import read_json
 from ragbench.boundary.paths import inside
 from ragbench.boundary.yaml import read_yaml_file

@@ -9,7 +9,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import files
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.types import ConfigError, ResultsError
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.changes import BASE, BASES

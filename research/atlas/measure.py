@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import ConfigError, RagbenchError, ResultsError, did_you_mean
+from ragbench.base.types import ConfigError, RagbenchError, ResultsError, did_you_mean
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import composition
 from ragbench.config.benchmark import load

@@ -53,10 +53,10 @@ import yaml
 
 import ragbench
 from ragbench.base import processes
-from ragbench.base.errors import RagbenchError, ResultsError
 from ragbench.base.files import digest
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.locations import PROJECT_FILE
+from ragbench.base.types import RagbenchError, ResultsError
 from ragbench.commands import cli
 from ragbench.config import available, composition
 from ragbench.extras.engines import sqlite

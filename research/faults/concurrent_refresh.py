@@ -24,7 +24,7 @@ from pathlib import Path
 
 from anyio.from_thread import start_blocking_portal
 
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.extras.ship.deployment import load
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.serving.messages import SearchRequest

@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 from fastapi.testclient import TestClient
 
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
 from ragbench.corpus.reader import _split_frontmatter

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import BAD_INPUT, RagbenchError, short_path
+from ragbench.base.types import BAD_INPUT, RagbenchError, short_path
 from research.scorecard import measure, page
 
 

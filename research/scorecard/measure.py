@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.types import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import composition

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.tables import Atlas
 from research.atlas import fetch, ingest, measure, page, statistics

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from research.atlas import measure as atlas
 from tests.naming import naming
 

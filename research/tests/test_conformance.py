@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.config import composition
 from ragbench.config.overrides import named_arms
 from research.conformance import AUDITED, FILE, Requirement, audited, has_evidence, is_command, read, untraced

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.index.terms import TermIndex, build_terms
 from research import candidate_features, first_ten
 from research.candidate_features import Site

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment import ablate

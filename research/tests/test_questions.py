@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.index.language_detection import language
 from research.mixed_languages import Site

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
 from research import ltr_multi, shared_ranker

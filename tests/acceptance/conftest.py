@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.types import Hit, Query, QueryState
+from ragbench.base.rankings import QueryState
+from ragbench.base.types import Hit, Query
 from ragbench.config.settings import Settings
 from ragbench.corpus.links import collection_digest
 from ragbench.corpus.reader import read_vault

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query
+from ragbench.base.types import ConfigError, Query
 from ragbench.config import composition
 from ragbench.search.engine.answer import SearchOptions, adapted_pipeline
 from ragbench.search.engine.modes import ModeSpec

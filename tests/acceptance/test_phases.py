@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError, RagbenchError
-from ragbench.base.types import CompressionStats
+from ragbench.base.rankings import CompressionStats
+from ragbench.base.types import ConfigError, RagbenchError
 from ragbench.config import composition
 from ragbench.corpus.links import collection_digest
 from ragbench.corpus.reader import read_vault

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Topic, area, docno_of_section, topic_area
 from ragbench.benchmark.documents import make_document
 from ragbench.benchmark.load import load

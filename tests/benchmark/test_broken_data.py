@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.benchmark.lines import MAX_LINE_BYTES
 from ragbench.benchmark.load import load
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.lines import raw_lines, read_lines, read_objects, read_rows, write_atomically
 from tests.naming import naming

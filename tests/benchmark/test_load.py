@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragbench.base import registry
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.benchmark.load import load, load_benchmark
 from ragbench.config import composition
 from tests.tables import rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError, RagbenchError
+from ragbench.base.types import BenchmarkError, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from tests.naming import naming

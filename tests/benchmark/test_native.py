@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragbench.base import locations
-from ragbench.base.errors import BenchmarkError, CorpusError
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import BenchmarkError, CorpusError
 from ragbench.benchmark.benchmark import Topic, best_sections
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.native import load_native, read_topics, write_qrels, write_topics

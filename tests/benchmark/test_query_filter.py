@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.load import load_benchmark
 from ragbench.benchmark.native import read_topics, write_topics

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic, resplit, split
 from ragbench.benchmark.documents import make_document
 

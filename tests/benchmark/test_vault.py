@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark.vault import load_vault
 from tests.naming import naming
 from tests.tables import rows

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.load import builtin_judgments, load

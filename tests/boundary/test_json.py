@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.types import BoundaryError
 from ragbench.boundary.json import _depth_of, read_bytes, read_json, read_json_file, read_json_lines
 from tests.boundary.mutations import json_texts
 from tests.naming import naming

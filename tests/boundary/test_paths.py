@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.types import BoundaryError
 from ragbench.boundary.paths import inside, regular_file
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import options
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.boundary.permissions import trust, trusting
 from ragbench.config import available, composition
 from ragbench.config.trust import EXECUTES, IMPORTS, SENDS, beyond_plain

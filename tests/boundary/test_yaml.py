@@ -12,7 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.types import BoundaryError
 from ragbench.boundary.yaml import read_yaml, read_yaml_file
 from tests.boundary.mutations import yaml_texts
 from tests.tables import rows

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.corpus.file_warning import counted_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
 from ragbench.corpus.reader import read_vault

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import CorpusError
+from ragbench.base.types import CorpusError
 from ragbench.corpus.file_warning import _NOTICES as NOTICES, FAILURES
 from ragbench.corpus.reader import Vault, docno_of, parse_document, read_vault
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.config import available, names as switch_names
 from tests.browser import shown
 from tests.docs.pages import PAGES, ROOT, blocks, compose, name

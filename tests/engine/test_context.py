@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import DocumentMetadata, Hit
+from ragbench.base.types import ConfigError, DocumentMetadata, Hit
 from ragbench.search.engine.context import context, count_tokens, pieces
 from tests.naming import naming
 

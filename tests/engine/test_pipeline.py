@@ -2,8 +2,7 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query
+from ragbench.base.types import ConfigError, Query
 from ragbench.models.chat import ChatSpec
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.answer import answer

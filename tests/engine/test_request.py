@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.config import composition
 from ragbench.extras.systems.stages.adjust import BoostFolder, KeepDiverse
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes

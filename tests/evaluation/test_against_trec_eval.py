@@ -7,7 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.evaluation.measures import document_run, evaluate, section_run
 from ragbench.index.chunks import ChunkTable
 from ragbench.results.measurements import trec

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.types import Chunk, Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Chunk, Query
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.quotes import Quote
 from ragbench.corpus.reader import read_vault

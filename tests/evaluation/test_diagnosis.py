@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, unit
 from ragbench.search.engine.pipeline import Outcome
 

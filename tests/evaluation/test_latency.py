@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.evaluation.latency import LatencySpec, measure, repeat_sentences
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.benchmark.quotes import Quote
 from ragbench.evaluation.measures import has_enough_judgments, levels
 

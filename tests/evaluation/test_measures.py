@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import ConfigError, Query
 from ragbench.evaluation.measures import (
     FALSE_SILENCE,
     HITS,

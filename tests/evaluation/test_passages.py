@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.quotes import Quote
 from ragbench.evaluation import measures

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.minimums import PER_TYPE as FEW
+from ragbench.base.types import BenchmarkError
 from ragbench.config import composition
 from ragbench.evidence.arms import Policy, by_type
 from ragbench.evidence.statistics import compare_all

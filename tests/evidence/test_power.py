@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.minimums import FOR_MDE as FEW
+from ragbench.base.types import ConfigError
 from ragbench.evidence import max_t, t_statistic
 from ragbench.evidence.statistics import compare, compare_all, minimum_detectable_effect, queries_needed
 from tests.naming import naming

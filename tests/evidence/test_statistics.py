@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.evidence import max_t, t_statistic
 from ragbench.evidence.statistics import _BETS, _e_values, compare, compare_all, significant
 

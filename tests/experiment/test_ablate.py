@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.options import option
-from ragbench.base.types import QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import ConfigError, ResultsError
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.evidence import statistics

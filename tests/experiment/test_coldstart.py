@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.experiment import coldstart

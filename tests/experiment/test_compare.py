@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import BenchmarkError, ResultsError
+from ragbench.base.types import BenchmarkError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.evaluation import measures
 from ragbench.evidence import statistics

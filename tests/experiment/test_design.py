@@ -7,7 +7,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.experiment.ablate import _DESIGNS, _AddOne, _design_named, _Factorial, _LeaveOneOut, _Shapley
 
 P13 = tuple(f"p{i}" for i in range(1, 14))

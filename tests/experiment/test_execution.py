@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragbench.base import registry
-from ragbench.base.errors import ArmsFailed, ConfigError
+from ragbench.base.types import ArmsFailed, ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.types import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config.settings import ArmBuilder, Settings
 from ragbench.corpus.reader import read_vault

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragbench.base import files, processes
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.results import store
 from ragbench.results.store import RunFolder
 from tests.naming import naming

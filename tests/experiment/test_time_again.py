@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.commands import cli
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run

@@ -5,7 +5,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
 from tests.naming import naming
 from tests.tables import rows

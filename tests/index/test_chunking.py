@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Chunk, Document
+from ragbench.base.types import Chunk, ConfigError, Document
 from ragbench.corpus.reader import parse_document
 from ragbench.index.chunking import HeaderChunker, ParentChildChunker
 from tests.naming import naming

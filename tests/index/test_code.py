@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import IndexError_
+from ragbench.base.types import IndexError_
 from ragbench.index.code import CodeIndex, build_code, common_name
 from tests.tables import rows
 

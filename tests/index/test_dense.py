@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError, IndexError_, ModelError
+from ragbench.base.types import ConfigError, IndexError_, ModelError
 from ragbench.index import dense
 from ragbench.index.dense import DenseIndex, DenseSpec, _probes_for, build_dense
 from tests.naming import naming

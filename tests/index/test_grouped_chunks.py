@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Chunk, Document
+from ragbench.base.types import Chunk, ConfigError, Document
 from ragbench.corpus.reader import parse_document, read_vault
 from ragbench.index.chunking import GroupedChunker, HeaderChunker
 from tests.naming import naming

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import IndexError_, JavaError
+from ragbench.base.types import IndexError_, JavaError
 from ragbench.index import jvm
 from tests.naming import naming
 from tools import lucene_part

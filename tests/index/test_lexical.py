@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.types import ConfigError, IndexError_
 from ragbench.index import jvm, lexical
 from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec, build_lexical, merge_lexical
 from tests.naming import naming

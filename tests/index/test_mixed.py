@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.index import chunks, language_detection
 from ragbench.index.analyzers import detection, document_analyzers, query_terms
 from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical, indexed_rows, merge_lexical

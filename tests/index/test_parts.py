@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragbench.base import progress, registry
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.index.parts import Part, StoredPart, find, register
 from tests.naming import naming
 

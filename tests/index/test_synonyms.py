@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import IndexError_
+from ragbench.base.types import IndexError_
 from ragbench.index import synonyms
 from ragbench.index.synonyms import Synonyms, build_synonyms
 from tests.naming import naming

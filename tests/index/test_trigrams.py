@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import IndexError_
-from ragbench.base.types import Chunk, Document
+from ragbench.base.types import Chunk, Document, IndexError_
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.trigrams import TrigramIndex, _character_trigrams, _word_trigrams, build_trigrams
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.corpus.links import collection_digest
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec

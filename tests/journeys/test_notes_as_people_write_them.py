@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import ragbench
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.commands.cli import main
 from ragbench.corpus.reader import read_vault
 from ragbench.index.chunking import HeaderChunker

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.config import composition
 from ragbench.results import store
 from ragbench.workbench import Experiment, experiment

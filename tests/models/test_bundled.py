@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models import bundled
 from ragbench.models.bundled import BUNDLED, Bundled
 from tests.naming import naming

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models import folder as module
 from ragbench.models.folder import ModelFolder, find_model
 from tests.naming import naming

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.exact_onnx import dequantised, field, node
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder

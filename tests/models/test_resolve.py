@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.types import ConfigError, ModelError
 from ragbench.models import bundled
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from tests.naming import naming

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models.folder import FolderSettings, ModelFolder, read_settings
 from tests.naming import naming
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models.store import Store, key_of
 from tests.naming import naming
 

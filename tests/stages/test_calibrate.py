@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.search.stages.calibrate import Calibrate
 
 

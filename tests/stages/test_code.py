@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.search.stages.retrieve import RetrieveCode
 from tests.naming import naming
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.search.stages.cut import Cut
 
 

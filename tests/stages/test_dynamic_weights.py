@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given as hypothesis_given, strategies as st
 
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.search.stages.fuse import WeighByDecisiveness, _decisiveness
 
 

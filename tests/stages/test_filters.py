@@ -2,8 +2,7 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Filters, Query
+from ragbench.base.types import ConfigError, Filters, Query
 from ragbench.search.engine.pipeline import start
 from ragbench.search.stages.filters import FilterDocuments, filters_of
 from ragbench.search.stages.retrieve import RetrieveCode, RetrieveDense, RetrieveLexical

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.search.stages.fuse import Fuse
 
 # Two documents: chunks 0 to 2, and all others.

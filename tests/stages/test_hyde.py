@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from ragbench.base.errors import ModelError
-from ragbench.base.types import Query, QueryState
+from ragbench.base.rankings import QueryState
+from ragbench.base.types import ModelError, Query
 from ragbench.models.chat import ChatSpec
 from ragbench.search.stages.expand import SupposeAnswer
 from ragbench.search.stages.retrieve import RetrieveDense

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
 from ragbench.search.stages.retrieve import RetrieveLexical, _chunks_of, _documents_with_allowed

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
+from ragbench.base.types import ConfigError
 from ragbench.index.terms import TermIndex, build_terms
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of

@@ -24,7 +24,8 @@ import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.base.fingerprint import canonical, short_digest
 from ragbench.base.options import TARGET, flat
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Query
 from ragbench.config import available
 from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel

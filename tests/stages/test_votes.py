@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.config import composition
 from ragbench.index.background import BackgroundSimilarity
 from ragbench.search.stages import agreement

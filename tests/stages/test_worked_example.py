@@ -6,7 +6,7 @@ rounds 0.407 and 0.400 up to 0.42 and 0.41, and 0.0676 to 0.09.
 
 import pytest
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.recency import BoostRecent

@@ -15,7 +15,7 @@ import pytest
 
 import ragbench
 from ragbench import Benchmark, Experiment, Results, load_benchmark
-from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.types import BenchmarkError, ConfigError, ResultsError
 from tests.naming import naming
 
 TEA = Path(__file__).parents[1] / "data" / "tea" / "beir"

@@ -12,9 +12,9 @@ import pytest
 import ragbench
 from ragbench import Benchmark, Experiment, Results, load_benchmark
 from ragbench.base import registry
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
-from ragbench.base.types import QueryState
+from ragbench.base.rankings import QueryState
+from ragbench.base.types import BenchmarkError
 from ragbench.commands import cli
 from ragbench.index.index import Index
 from ragbench.search.stages.stage import Stage

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import ragbench
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from tests.naming import naming
 
 QRELS = {"q1": {"a": 1}, "q2": {"b": 1}}

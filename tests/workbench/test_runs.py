@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.workbench.runs import find, named_runs

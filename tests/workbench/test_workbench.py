@@ -11,9 +11,9 @@ import pytest
 
 import ragbench
 from ragbench import Experiment, Results
-from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.options import option
-from ragbench.base.types import QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.index.index import Index
 from ragbench.report import screen

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, minimums
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.benchmark import load
 from ragbench.evaluation import diagnosis, measures
 from ragbench.evidence import arms

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragbench.base import minimums
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import files, locations
-from ragbench.base.errors import ModelError, unusable
+from ragbench.base.types import ModelError, unusable
 from ragbench.extras.backends.onnx_writer import FLOAT, GraphWriter
 from ragbench.models.folder import ModelFolder
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.models import base, texts
 from ragbench.models.folder import ModelFolder
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ragbench.base import foreign
-from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.types import ConfigError, IndexError_
 from ragbench.index.artefacts import MANIFEST, Artefact
 
 _LOG = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ragbench.base import foreign, progress
-from ragbench.base.errors import ConfigError, RagbenchError, counted
-from ragbench.base.types import Query
+from ragbench.base.types import ConfigError, Query, RagbenchError, counted
 from ragbench.config.sections import ExecutionSpec
 from ragbench.experiment import execution
 from ragbench.experiment.evaluate import ArmEvaluator, Evaluated

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import foreign
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query
+from ragbench.base.types import ConfigError, Query
 from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
 from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index import jvm

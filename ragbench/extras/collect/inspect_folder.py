@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragbench.base.errors import ConfigError, counted, nearest
+from ragbench.base.types import ConfigError, counted, nearest
 from ragbench.benchmark.lines import read_rows_of_cases
 from ragbench.benchmark.names import LANGUAGE_FOLDER, TRANSLATED, Names
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ragbench.base import files, minimums
-from ragbench.base.errors import BenchmarkError, counted
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, Document, counted
 from ragbench.benchmark import judgments, native
 from ragbench.benchmark.benchmark import Qrels, best_sections, docno_of_section
 from ragbench.extras.collect.pool import PoolFile, read_pool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ragbench.base.errors import counted
+from ragbench.base.types import counted
 from ragbench.config.settings import Settings
 from ragbench.index.analyzers import analyzers
 from ragbench.index.language_detection import language

@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragbench.base.errors import BenchmarkError, counted
 from ragbench.base.fingerprint import digest
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, Document, counted
 from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.phrases import Finder, words

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base import progress
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key
+from ragbench.base.types import BenchmarkError
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.collect.pool import read_pool
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import as_options
+from ragbench.base.types import ConfigError
 from ragbench.models.chat import ChatSpec
 
 

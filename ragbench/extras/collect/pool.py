@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, ConfigError, counted
-from ragbench.base.types import Document, Section
+from ragbench.base.types import BenchmarkError, ConfigError, Document, Section, counted
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import read_table, write_atomically
 from ragbench.benchmark.runs import Run

@@ -15,8 +15,7 @@ from typing import Any
 import yaml
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, BoundaryError
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, BoundaryError, Document
 from ragbench.benchmark import lines, quotes, vault
 from ragbench.benchmark.label_health import Followed
 from ragbench.benchmark.names import site_anchors

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BenchmarkError, shown
+from ragbench.base.types import BenchmarkError, shown
 from ragbench.benchmark import lines, quotes
 from ragbench.boundary.json import read_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.extras.export.file_format import Request, Written
 from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.base.options import Constraint, Count, Name, Positive, Share, Weight, option
+from ragbench.base.types import LiveError, RagbenchError, without_secret
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.extras.remote.live.client import NO_FILTER, Ask, Expression, RequestFailed
 from ragbench.extras.remote.live.stages import Live

@@ -17,8 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ragbench.base import console, files, progress
-from ragbench.base.errors import BoundaryError, BundleError, ConfigError, RagbenchError, why_unreadable
-from ragbench.base.types import Document
+from ragbench.base.types import BoundaryError, BundleError, ConfigError, Document, RagbenchError, why_unreadable
 from ragbench.benchmark.runs import Run
 from ragbench.boundary import paths, permissions
 from ragbench.boundary.json import read_checksummed, write_checksummed

@@ -31,7 +31,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import numpy as np
 
-from ragbench.base.errors import BoundaryError, BundleError, ConfigError
+from ragbench.base.types import BoundaryError, BundleError, ConfigError
 from ragbench.boundary import paths
 from ragbench.boundary.json import read_json
 from ragbench.extras.engines.content import DocumentRow, passage_key

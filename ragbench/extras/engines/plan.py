@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import Count, Validated, Weight, build
+from ragbench.base.types import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
 from ragbench.index import analyzers

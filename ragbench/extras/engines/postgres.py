@@ -27,7 +27,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import numpy as np
 
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import BundleError, ConfigError
 from ragbench.boundary import paths
 from ragbench.boundary.json import read_json
 from ragbench.extras.engines import postgres_schema as made

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import BundleError
+from ragbench.base.types import BundleError
 from ragbench.extras.engines.content import DocumentRow
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.words import Terms

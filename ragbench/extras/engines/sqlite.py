@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import files
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import BundleError, ConfigError
 from ragbench.extras.engines import tables
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Found, Vector, parse_errors

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragbench.base.errors import BundleError
+from ragbench.base.types import BundleError
 from ragbench.extras.engines.content import DocumentRow, passage_key
 from ragbench.extras.engines.plan import SearchPlan
 from ragbench.extras.engines.search import Vector, parse_errors, unzipped

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ragbench.base import git, locations
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.types import ConfigError, ResultsError
 
 _UNLESS_SAID = {"tracking.enabled": "false", "latency.enabled": "false"}
 """A machine of CI has noisy times, and keeps no store."""

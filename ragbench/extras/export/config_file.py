@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragbench.base import options
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
+from ragbench.base.types import ConfigError
 from ragbench.config import available, composition, names
 from ragbench.config.overrides import key_of, word
 from ragbench.config.settings import Settings

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from ragbench.base import console, registry
-from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError, counted
+from ragbench.base.types import BenchmarkError, ConfigError, CorpusError, ResultsError, counted
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.runs import Run
 from ragbench.config.settings import ArmBuilder, Settings

@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import console
-from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError, counted
 from ragbench.base.options import Confidence, Share, Validated, Weight
+from ragbench.base.types import FAILED, NOT_CHECKED, ConfigError, ResultsError, counted
 from ragbench.benchmark import judgments
 from ragbench.benchmark.runs import read_run
 from ragbench.evaluation import contexts, measures

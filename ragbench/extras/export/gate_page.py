@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragbench.base.errors import counted
+from ragbench.base.types import counted
 from ragbench.extras.export import moves
 
 _MOST = 20  # queries that are listed under a title; a comment of GitHub holds 65,536 characters

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ragbench.base import files
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query
+from ragbench.base.types import ConfigError, Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import project
 from ragbench.config.settings import Settings

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.fit import training
 from ragbench.index.chunks import ChunkTable

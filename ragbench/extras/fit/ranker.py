@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import minimums, progress
-from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.options import SOURCES, Count, Factor, Natural, Positive, Share, Validated, Weight
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ragbench.base.errors import ConfigError, did_you_mean
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
+from ragbench.base.types import ConfigError, did_you_mean
 
 PREFIX = "ranx:"
 WEIGHTED = frozenset({"mixed", "w_bordafuse", "wmnz", "wsum"})

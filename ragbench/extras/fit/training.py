@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragbench.base import console, files, locations, minimums, options
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
 from ragbench.config import store
 from ragbench.config.settings import ArmBuilder, Settings

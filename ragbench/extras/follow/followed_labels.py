@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BenchmarkError, RagbenchError
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, Document, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, best_sections, docno_of_section
 from ragbench.benchmark.label_health import Followed, FollowedLabels
 from ragbench.benchmark.names import Names, address

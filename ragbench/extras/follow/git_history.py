@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base import git
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.corpus import reader
 from ragbench.corpus.folder import SUFFIXES
 from ragbench.extras.follow.follower import Earlier

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragbench.base.errors import BenchmarkError, BoundaryError, why_unreadable
+from ragbench.base.types import BenchmarkError, BoundaryError, why_unreadable
 from ragbench.benchmark.names import address
 from ragbench.boundary.json import read_json, read_text
 

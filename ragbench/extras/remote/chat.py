@@ -19,7 +19,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from ragbench.base.errors import BoundaryError, ModelError
+from ragbench.base.types import BoundaryError, ModelError
 from ragbench.extras.remote import usage
 from ragbench.extras.remote.http import Client, HttpError
 from ragbench.extras.remote.usage import Usage

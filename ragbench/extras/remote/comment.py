@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import BAD_INPUT, BoundaryError, ConfigError, LiveError, RagbenchError, why_unreadable
+from ragbench.base.types import BAD_INPUT, BoundaryError, ConfigError, LiveError, RagbenchError, why_unreadable
 from ragbench.boundary.json import read_json_file
 from ragbench.extras.remote.http import Client, HttpError
 

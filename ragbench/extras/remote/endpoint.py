@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import progress
-from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import BoundaryError, ModelError
 from ragbench.boundary import paths
 from ragbench.extras.remote import usage
 from ragbench.extras.remote.chat import EndpointModel, ask, bearer

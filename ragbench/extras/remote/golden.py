@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragbench.base.errors import BenchmarkError, BoundaryError, counted, why_unreadable
+from ragbench.base.types import BenchmarkError, BoundaryError, counted, why_unreadable
 from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.names import address
 from ragbench.benchmark.query_filter import QueryFilter, read_filter

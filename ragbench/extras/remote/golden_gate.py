@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import console, files
-from ragbench.base.errors import BAD_INPUT, FAILED, BoundaryError, ConfigError, LiveError, counted
 from ragbench.base.options import Confidence, Natural, Share, Validated, as_options
+from ragbench.base.types import BAD_INPUT, FAILED, BoundaryError, ConfigError, LiveError, counted
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
 from ragbench.evaluation import measures

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragbench.base.errors import CorpusError
+from ragbench.base.types import CorpusError
 from ragbench.corpus import reader
 from ragbench.extras.export import moves
 from ragbench.extras.follow.followed_labels import follow_names

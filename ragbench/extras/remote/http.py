@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.types import BoundaryError
 from ragbench.boundary import paths
 from ragbench.boundary.json import MAX_DEPTH, read_json, size_in_words
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console, files, progress
 from ragbench.base.columns import records
 from ragbench.base.document_names import readable
-from ragbench.base.errors import RagbenchError
 from ragbench.base.html import templates
+from ragbench.base.types import RagbenchError
 from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.evaluation import diagnosis

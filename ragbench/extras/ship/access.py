@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragbench.base.errors import ConfigError, why_unreadable
+from ragbench.base.types import ConfigError, why_unreadable
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Host names of a service on this machine; with any other, a web page pretends to be this machine."""

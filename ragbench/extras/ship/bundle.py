@@ -29,9 +29,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ragbench.base import files, locations, progress, registry
-from ragbench.base.errors import BundleError, RagbenchError, ResultsError, shown, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import BundleError, Query, RagbenchError, ResultsError, shown, why_unreadable
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.json import read_checksummed, read_json_file, read_json_lines, read_text, write_checksummed
 from ragbench.boundary.yaml import read_yaml

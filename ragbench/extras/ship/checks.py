@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import files, progress
-from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError, counted
+from ragbench.base.types import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError, counted
 from ragbench.benchmark import load
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ragbench.base import registry
-from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.base.types import BundleError, ConfigError, IndexError_
 from ragbench.extras.export.gate import Check
 from ragbench.extras.ship import bundle, checks, generation
 from ragbench.extras.ship.address import is_remote

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ragbench.base import files
-from ragbench.base.errors import BundleError, why_unreadable
+from ragbench.base.types import BundleError, why_unreadable
 from ragbench.boundary.json import checksummed_json, read_checksummed, read_json_file
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden

@@ -16,10 +16,9 @@ from types import TracebackType
 from typing import Any, overload
 
 from ragbench.base import locations
-from ragbench.base.errors import BundleError, ConfigError, IndexError_, counted, shown, why_unreadable
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.options import build
-from ragbench.base.types import Document, Hit
+from ragbench.base.types import BundleError, ConfigError, Document, Hit, IndexError_, counted, shown, why_unreadable
 from ragbench.boundary import permissions
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.sections import AROUND

@@ -21,9 +21,8 @@ from threading import Event
 from filelock import FileLock
 
 from ragbench.base import files, progress
-from ragbench.base.errors import BundleError, CorpusError, IndexError_, counted
 from ragbench.base.fingerprint import short_digest, text_digest
-from ragbench.base.types import Document
+from ragbench.base.types import BundleError, CorpusError, Document, IndexError_, counted
 from ragbench.config.settings import Settings
 from ragbench.corpus import markdown, reader
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links

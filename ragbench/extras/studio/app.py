@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.staticfiles import StaticFiles
 
 from ragbench.base.document_names import readable
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.report import html
 from ragbench.extras.ship.access import LOOPBACK

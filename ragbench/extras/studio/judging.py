@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-from ragbench.base.errors import BenchmarkError, RagbenchError, ResultsError
+from ragbench.base.types import BenchmarkError, RagbenchError, ResultsError
 from ragbench.benchmark import lines
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.extras.collect import pool

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
-from ragbench.base.types import Hit
+from ragbench.base.types import ConfigError, Hit
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import available
 from ragbench.config.composition import compose

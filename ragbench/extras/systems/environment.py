@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ragbench.base.errors import ConfigError, shown
+from ragbench.base.types import ConfigError, shown
 from ragbench.config import names
 from ragbench.config.overrides import key_of
 

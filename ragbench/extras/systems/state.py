@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ragbench.base.types import QueryState
+from ragbench.base.rankings import QueryState
 
 
 class SystemProperty(StrEnum):

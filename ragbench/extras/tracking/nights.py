@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from ragbench.base import progress
-from ragbench.base.errors import TrackingError, redacted
+from ragbench.base.types import TrackingError, redacted
 from ragbench.extras.tracking.store import ARM, FACTS, Target, open_store
 from ragbench.extras.tracking.trend import Night
 from ragbench.extras.tracking.write import PARENT, PER_QUERY

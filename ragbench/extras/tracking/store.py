@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import files
-from ragbench.base.errors import TrackingError, why_unreadable
+from ragbench.base.types import TrackingError, why_unreadable
 from ragbench.boundary import paths
 from ragbench.config.settings import Settings
 from ragbench.results import store

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.columns import Columns
-from ragbench.base.errors import counted
+from ragbench.base.types import counted
 from ragbench.extras.tracking.trend import CONFIRMED, TrendPoint
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ragbench.base import console, files, progress, registry
-from ragbench.base.errors import Damaged, ResultsError, TrackingError
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import Damaged, ResultsError, TrackingError
 from ragbench.extras.tracking.metrics import metric_name
 from ragbench.extras.tracking.store import ARM, FACTS, FOLDER, RECORD, OpenStore, Target, open_store
 from ragbench.results import measurements, store

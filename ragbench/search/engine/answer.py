@@ -14,10 +14,10 @@ from typing import Any, ClassVar, cast
 from xml.sax.saxutils import escape
 
 from ragbench.base.document_names import readable
-from ragbench.base.errors import ConfigError
 from ragbench.base.html import render
 from ragbench.base.options import Validated
-from ragbench.base.types import CompressionStats, Explanation, Hit, Place, Query, QueryClass, QueryState, Ranking
+from ragbench.base.rankings import CompressionStats, QueryState, Ranking
+from ragbench.base.types import ConfigError, Explanation, Hit, Place, Query, QueryClass
 from ragbench.corpus.metadata import Date
 from ragbench.search.engine.context import Context, context
 from ragbench.search.engine.hits import first_hits, hits, with_children

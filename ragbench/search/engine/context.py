@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Hit
+from ragbench.base.types import ConfigError, Hit
 from ragbench.index.openings import opening
 from ragbench.search.engine.snippet import stems
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ragbench.base.types import Hit, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import Hit
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 

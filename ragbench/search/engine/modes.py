@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragbench.base import registry
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import Name, Validated, section
+from ragbench.base.types import ConfigError
 from ragbench.search.stages.stage import Stage
 
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]

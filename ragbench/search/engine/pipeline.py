@@ -18,10 +18,10 @@ from typing import TypeVar
 from cachetools import LRUCache
 
 from ragbench.base import progress
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.html import render
-from ragbench.base.types import Filters, Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import ConfigError, Filters, Query
 from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.chat import ChatSpec
 from ragbench.models.resolve import CrossEncoderSpec

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.types import QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
 from ragbench.index.index import Index
 from ragbench.index.terms import FIELDS, TermIndex
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import locations
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import text_digest
+from ragbench.base.types import ConfigError
 
 _NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
 _MOST_LEAVES = 63  # a leaf is a bit of a number

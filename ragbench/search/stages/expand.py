@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.errors import ModelError
 from ragbench.base.options import Cosine, Count, Prompt, option
 from ragbench.base.progress import track
+from ragbench.base.types import ModelError
 from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.models.chat import ChatFields
 from ragbench.search.stages.stage import Index, QueryState, Stage, StateProperty, StateStage

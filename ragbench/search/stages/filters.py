@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.errors import ConfigError, shown
 from ragbench.base.options import Constraint, Name, Natural, build, option
+from ragbench.base.types import ConfigError, shown
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.doc_type import DOC_TYPES
 from ragbench.index.filters import values_of

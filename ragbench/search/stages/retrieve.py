@@ -11,8 +11,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import Count, Name, Share, Weight, option
+from ragbench.base.types import ConfigError
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.code import common_name
 from ragbench.index.index import VectorsSpec

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import RagbenchError
 from ragbench.base.options import Validated
-from ragbench.base.types import Filters as Filters, QueryState as QueryState, Ranking as Ranking
+from ragbench.base.rankings import QueryState as QueryState, Ranking as Ranking
+from ragbench.base.types import Filters as Filters, RagbenchError
 from ragbench.index.index import Index as Index
 from ragbench.models.chat import ChatSpec
 from ragbench.models.resolve import CrossEncoderSpec

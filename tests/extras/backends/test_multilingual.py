@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.models import Encoder

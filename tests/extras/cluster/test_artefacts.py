@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.extras.cluster.artefacts import ArtefactBucket

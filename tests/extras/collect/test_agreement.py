@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.extras.collect.agreement import agreement
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark import native
 from ragbench.benchmark.judgments import read_judgments
 from ragbench.benchmark.native import write_qrels

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.native import load_native
 from ragbench.benchmark.runs import read_run

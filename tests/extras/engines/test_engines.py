@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import BundleError, ConfigError
 from ragbench.commands import cli
 from ragbench.extras.engines import words
 from ragbench.extras.engines.content import temporary_folder

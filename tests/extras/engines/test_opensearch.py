@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import BundleError, ConfigError
 from ragbench.extras.engines import opened, opensearch
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngine

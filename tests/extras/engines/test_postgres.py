@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench.base.errors import BundleError, ConfigError, without_secret
+from ragbench.base.types import BundleError, ConfigError, without_secret
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config import composition
 from ragbench.corpus.searched import normalised

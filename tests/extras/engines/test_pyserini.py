@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from ragbench.base.errors import IndexError_
+from ragbench.base.types import IndexError_
 from ragbench.config import composition
 from ragbench.extras.engines.live import RetrievePyserini
 from ragbench.extras.engines.parts import pyserini

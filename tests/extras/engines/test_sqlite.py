@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench.base.errors import BundleError
+from ragbench.base.types import BundleError
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.commands import cli
 from ragbench.extras.engines import content, opened, sqlite, words
@@ -168,7 +168,7 @@ def test_file_overwritten_in_place_is_one_sentence(file: Path, tmp_path: Path) -
     """Mapped into memory, the end of a file that is gone kills the process (SIGBUS)."""
     program = f"""
         import os
-        from ragbench.base.errors import BundleError
+        from ragbench.base.types import BundleError
         from ragbench import load
         with load({str(file)!r}) as loaded:
             loaded.search("nightly archive", 1)

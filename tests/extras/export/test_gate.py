@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.types import ConfigError, ResultsError
 from ragbench.extras.export.gate import Limits, gate
 from ragbench.extras.export.measured_arm import MeasuredArm, find
 from tests.naming import naming

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.types import ConfigError, ResultsError
 from ragbench.extras.export import measured_arm
 from ragbench.extras.export.file_format import sentences
 from tests.naming import naming

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.extras.engines import plan
 from ragbench.extras.export import measured_arm, ragdocs
 from ragbench.extras.export.file_format import Bench, Replay, Request, write

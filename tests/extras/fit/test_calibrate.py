@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragbench.base.errors import BenchmarkError
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import BenchmarkError, Query
 from ragbench.benchmark.benchmark import Topic
 from ragbench.extras.fit.calibrate import (
     CalibrationSample,

@@ -7,8 +7,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query
+from ragbench.base.types import ConfigError, Query
 from ragbench.config import composition
 from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.engine.answer import SearchOptions, adapted_pipeline

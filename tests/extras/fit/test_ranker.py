@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.extras.fit.ranker import Sample, Spec, learn, values_with, weighted_sum
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank

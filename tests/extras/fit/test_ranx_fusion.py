@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import ConfigError, Query
 from ragbench.config import composition
 from ragbench.extras.fit import ranx_fusion
 from ragbench.search.stages.fuse import Fuse

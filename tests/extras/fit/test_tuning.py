@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.types import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.fit.tuning.report import Tuning
 from tests.naming import naming

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import registry
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark.label_health import LabelHealth, health
 from ragbench.benchmark.load import load_benchmark
 from ragbench.corpus.reader import parse_document, read_vault

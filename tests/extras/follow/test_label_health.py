@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.benchmark.label_health import LabelHealth
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.extras.follow.redirects import Redirects, read_redirect_file, read_redirects
 from tests.tables import rows
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tenacity import wait_fixed
 
-from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.types import ConfigError, ModelError
 from ragbench.extras.remote import chat, usage
 from ragbench.extras.remote.chat import CachedChatModel, EndpointModel
 from ragbench.models.chat import ChatSpec

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.config import composition
 from ragbench.config.trust import SENDS, beyond_plain
 from ragbench.extras.remote import chat, endpoint, usage

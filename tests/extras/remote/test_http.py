@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.types import BoundaryError
 from ragbench.extras.remote.http import Client, HttpError, origin
 from tests.naming import naming
 from tests.tables import rows

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.results.measurements import VERDICTS, Measurements
 from tests.naming import naming
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ragbench.base.errors import BundleError, ResultsError
 from ragbench.base.files import draft_of, sha256
+from ragbench.base.types import BundleError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.export import measured_arm
 from ragbench.extras.ship import bundle

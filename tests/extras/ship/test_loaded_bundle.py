@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 import ragbench
-from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.base.types import BundleError, ConfigError, IndexError_
 from ragbench.boundary.json import write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.commands import cli

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ragbench.base.errors import BundleError, CorpusError
+from ragbench.base.types import BundleError, CorpusError
 from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.deployment import load, verify

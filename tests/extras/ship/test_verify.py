@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import BundleError, ConfigError
-from ragbench.base.types import Query
+from ragbench.base.types import BundleError, ConfigError, Query
 from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.evaluation.intervals import Samples, p95_at_least, summary
 from ragbench.evaluation.latency import Timing

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.extras.collect.pool import read_pool, to_csv
 from ragbench.extras.studio.app import Studio
 

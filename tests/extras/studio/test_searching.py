@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.config import available
 from ragbench.extras.studio.app import Studio
 from ragbench.extras.studio.searching import split

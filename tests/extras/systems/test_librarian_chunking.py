@@ -5,8 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragbench.base.errors import ConfigError
-from ragbench.base.types import Document
+from ragbench.base.types import ConfigError, Document
 from ragbench.corpus.reader import parse_document
 from ragbench.extras.systems.librarian_chunking import LibrarianFixedChunker, LibrarianSemanticChunker, pieces
 

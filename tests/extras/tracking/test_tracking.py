@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError, TrackingError
+from ragbench.base.types import ConfigError, TrackingError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config import composition

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import ResultsError, counted
+from ragbench.base.types import ResultsError, counted
 from ragbench.evaluation import contexts, diagnosis
 
 if TYPE_CHECKING:

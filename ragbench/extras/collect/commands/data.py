@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.commands import WORDS
 
 _WORDS = ", ".join(WORDS["data"])

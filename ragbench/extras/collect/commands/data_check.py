@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 
 from ragbench.base import console
-from ragbench.base.errors import FAILED
+from ragbench.base.types import FAILED
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import counted
+from ragbench.base.types import counted
 
 DESCRIPTION = "Write the results of runs that have no judgment, best first, as a CSV file to fill in."
 EXAMPLES = """examples:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

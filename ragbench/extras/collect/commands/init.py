@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
-from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, counted
+from ragbench.base.types import BenchmarkError, ConfigError, RagbenchError, counted
 from ragbench.boundary import permissions
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ragbench.base import console, files
-from ragbench.base.errors import ConfigError, ResultsError, counted
+from ragbench.base.types import ConfigError, ResultsError, counted
 from ragbench.benchmark import native
 from ragbench.extras.collect import model_options
 from ragbench.extras.collect.judge import ACTS, GRADES, JudgingSession, merge_into_folder, require_pairs

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, minimums
-from ragbench.base.errors import ConfigError, counted, did_you_mean
+from ragbench.base.types import ConfigError, counted, did_you_mean
 from ragbench.commands import WORDS
 
 if TYPE_CHECKING:

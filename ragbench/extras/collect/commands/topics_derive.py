@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
-from ragbench.base.errors import counted
+from ragbench.base.types import counted
 from ragbench.extras.collect.commands.topics import add_file, print_next, write_and_print
 
 DESCRIPTION = """Generate synthetic queries from the titles, links, descriptions and questions of the documents.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError, counted
+from ragbench.base.types import ConfigError, counted
 from ragbench.extras.collect import model_options
 from ragbench.extras.collect.commands.topics import add_file, print_next, write_and_print
 

@@ -7,8 +7,8 @@ import logging
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import counted
 from ragbench.base.options import as_options
+from ragbench.base.types import counted
 from ragbench.extras.collect.commands.topics import add_file, print_next, write_and_print
 
 _LOG = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import BenchmarkError, counted
+from ragbench.base.types import BenchmarkError, counted
 from ragbench.extras.collect.commands.topics import add_file, print_next, write_and_print
 
 DESCRIPTION = """Take user questions from an issue tracker or forum, judged by the pages that answers link to.

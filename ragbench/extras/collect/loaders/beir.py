@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, shown
 from ragbench.base.fingerprint import canonical
 from ragbench.base.options import option
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, Document, shown
 from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, collect, make_document

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.options import option
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, Document
 from ragbench.benchmark import judgments, lines
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import collect, make_document

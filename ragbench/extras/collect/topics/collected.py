@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ragbench.base import minimums
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.benchmark import lines, native
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.runs import file_names, new_name

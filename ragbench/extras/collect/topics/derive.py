@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
 from ragbench.base.options import build
-from ragbench.base.types import Document, Query
+from ragbench.base.types import BenchmarkError, Document, Query
 from ragbench.benchmark.benchmark import Benchmark, Topic, area, best_sections, with_splits
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE, without_sources

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ragbench.base import progress
-from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
-from ragbench.base.types import Document, Section
+from ragbench.base.types import BenchmarkError, Document, Section
 from ragbench.benchmark.benchmark import Topic, area, best_sections, with_splits
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.corpus.sections import section_id

@@ -19,10 +19,9 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.base.errors import BenchmarkError, counted
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.options import Count, Share, Validated
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, Document, counted
 from ragbench.benchmark.benchmark import Topic, with_splits
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words

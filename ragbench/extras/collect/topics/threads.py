@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ragbench.base.errors import BenchmarkError, BoundaryError, why_unreadable
-from ragbench.base.types import Document
+from ragbench.base.types import BenchmarkError, BoundaryError, Document, why_unreadable
 from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.names import Names, address

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import IndexError_
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
+from ragbench.base.types import IndexError_
 from ragbench.index import jvm
 from ragbench.index.index import Index
 from ragbench.index.parts import Part

@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 
 from ragbench.base import console, registry
-from ragbench.base.errors import short_path
+from ragbench.base.types import short_path
 
 _LOG = logging.getLogger(__name__)
 

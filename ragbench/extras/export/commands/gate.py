@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, files, registry
-from ragbench.base.errors import ConfigError, RagbenchError, ResultsError
 from ragbench.base.options import as_options
+from ragbench.base.types import ConfigError, RagbenchError, ResultsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

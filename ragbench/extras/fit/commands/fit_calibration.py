@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
+from ragbench.base.types import ConfigError
 
 if TYPE_CHECKING:
     from ragbench.search.stages.calibrate import CalibrateByCurve

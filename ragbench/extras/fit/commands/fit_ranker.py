@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import short_path
 from ragbench.base.options import as_options
+from ragbench.base.types import short_path
 from ragbench.benchmark.benchmark import TEST
 
 if TYPE_CHECKING:

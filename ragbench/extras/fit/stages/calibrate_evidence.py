@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import one_of, option
+from ragbench.base.types import ConfigError
 from ragbench.search.stages import agreement
 from ragbench.search.stages.stage import Index, QueryState, Ranking, Reorder, Retriever, StateProperty, fused
 

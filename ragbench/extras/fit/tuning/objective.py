@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ragbench.base import minimums
-from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation import latency, measures, passages

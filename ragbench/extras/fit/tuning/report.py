@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ragbench.base import console, files
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.boundary.json import write_checksummed
 from ragbench.extras.fit.tuning.search import Confirmation, Tuned, judge_by_folds
 from ragbench.extras.fit.tuning.space import overrides, value_of

@@ -26,8 +26,8 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from optuna import Study
 
-from ragbench.base.errors import BenchmarkError, ConfigError, Damaged, ResultsError
 from ragbench.base.fingerprint import digest
+from ragbench.base.types import BenchmarkError, ConfigError, Damaged, ResultsError
 from ragbench.benchmark.benchmark import TEST, Benchmark
 from ragbench.boundary.json import read_checksummed, write_checksummed
 from ragbench.config.overrides import word

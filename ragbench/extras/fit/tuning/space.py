@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import Constraint, Count, Name, Seed, Validated, build, section, values_option
+from ragbench.base.types import ConfigError
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings

@@ -20,7 +20,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FixedTrial, FrozenTrial, TrialState
 
 from ragbench.base import progress
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.experiment import execution
 from ragbench.extras.fit.tuning.objective import TrainingValues, mean
 from ragbench.extras.fit.tuning.space import Space, Values

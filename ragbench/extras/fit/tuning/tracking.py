@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import files
-from ragbench.base.errors import Damaged, ResultsError
 from ragbench.base.options import flat
+from ragbench.base.types import Damaged, ResultsError
 from ragbench.boundary.json import read_checksummed
 from ragbench.extras.tracking import write
 from ragbench.extras.tracking.store import FOLDER, OpenStore

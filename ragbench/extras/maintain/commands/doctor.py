@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, registry
-from ragbench.base.errors import BAD_INPUT, RagbenchError
+from ragbench.base.types import BAD_INPUT, RagbenchError
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import FAILED
+from ragbench.base.types import FAILED
 
 if TYPE_CHECKING:
     from ragbench.index.artefacts import Artefact, ArtefactStore

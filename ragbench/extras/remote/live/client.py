@@ -16,9 +16,9 @@ from functools import cache
 from typing import Annotated, Any, Protocol
 from urllib.parse import quote
 
-from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.options import Constraint, Validated
 from ragbench.base.processes import SAFE_PATH
+from ragbench.base.types import BoundaryError, LiveError
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json, read_json_lines
 from ragbench.extras.remote.http import Client, HttpError

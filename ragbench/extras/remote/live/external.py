@@ -13,10 +13,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.options import Count, Name, Natural, Share, option
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.rankings import QueryState, Ranking
+from ragbench.base.types import LiveError, Query
 from ragbench.benchmark import lines
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest

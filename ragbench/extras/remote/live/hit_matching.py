@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ragbench.base import files
-from ragbench.base.errors import BenchmarkError, LiveError, why_unreadable
-from ragbench.base.types import Document, Section
+from ragbench.base.types import BenchmarkError, Document, LiveError, Section, why_unreadable
 from ragbench.benchmark import lines
 from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio.from_thread import start_blocking_portal
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.boundary.json import read_json
 from ragbench.extras.remote.live.client import NO_FILTER, Ask, RequestFailed, fill_in

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import foreign, registry
-from ragbench.base.errors import ConfigError, LiveError, did_you_mean
 from ragbench.base.fingerprint import text_digest
-from ragbench.base.types import Query
+from ragbench.base.types import ConfigError, LiveError, Query, did_you_mean
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragbench.base.errors import LiveError
+from ragbench.base.types import LiveError
 
 _DEEPEST = 5
 _NAMES: Mapping[str, tuple[str, ...]] = {

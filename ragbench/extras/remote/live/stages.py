@@ -13,10 +13,10 @@ from annotated_types import MinLen
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from ragbench.base.errors import counted, names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.options import Constraint, Name, Natural, Positive, option
-from ragbench.base.types import Query, QueryState
+from ragbench.base.rankings import QueryState
+from ragbench.base.types import Query, counted, names_secret
 from ragbench.benchmark.query_filter import QueryFilter
 from ragbench.extras.remote.live import client
 from ragbench.extras.remote.live.client import NO_FILTER, Ask, HitReading, RateLimitedClient, secret, sends_filter

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import ResultsError, short_path
+from ragbench.base.types import ResultsError, short_path
 
 DESCRIPTION = "Write a finished run as one HTML file that opens offline: verdicts, figures, every query."
 EXAMPLES = """examples:

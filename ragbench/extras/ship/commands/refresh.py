@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import RagbenchError
+from ragbench.base.types import RagbenchError
 from ragbench.extras.ship.address import parse_location
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base.errors import ConfigError, counted
 from ragbench.base.options import as_options
+from ragbench.base.types import ConfigError, counted
 
 if TYPE_CHECKING:
     from ragbench.extras.ship.serving.service import SearchService

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import short_path
+from ragbench.base.types import short_path
 from ragbench.extras.export.gate import show
 from ragbench.extras.ship.address import parse_location
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.config import JsonValue
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.options import Count, Positive, Validated, build
-from ragbench.base.types import Hit, QueryClass
+from ragbench.base.types import ConfigError, Hit, QueryClass
 from ragbench.extras.ship.documents import StoredDocument
 from ragbench.index.doc_type import DOC_TYPES
 from ragbench.search.engine.answer import SearchOptions

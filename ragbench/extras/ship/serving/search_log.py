@@ -21,7 +21,7 @@ from typing import Any
 from starlette.requests import Request
 
 from ragbench.base import registry
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 
 _LOG = logging.getLogger(__name__)
 _KEY = secrets.token_bytes(16)

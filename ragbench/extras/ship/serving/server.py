@@ -10,7 +10,7 @@ import socket
 import uvicorn
 from fastapi import FastAPI
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 
 _CONNECTIONS = 1000
 """The most connections; a request on a further one is answered with 503."""

@@ -13,8 +13,8 @@ import anyio
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 
-from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
+from ragbench.base.types import ConfigError
 from ragbench.extras.ship.deployment import load
 from ragbench.extras.ship.documents import ListedDocument
 from ragbench.extras.ship.loaded_bundle import LoadedBundle

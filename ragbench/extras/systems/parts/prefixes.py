@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.extras.systems.parts.scan import is_cjk, primitive_values
 from ragbench.index import filters
 from ragbench.index.artefacts import check_ranges

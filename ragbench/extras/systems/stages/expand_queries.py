@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.errors import ModelError
 from ragbench.base.options import Count, Positive, Prompt, option
+from ragbench.base.types import ModelError
 from ragbench.extras.systems.state import ExpandedQuery, SystemProperty
 from ragbench.models.chat import ChatFields
 from ragbench.search.stages.stage import Index, QueryState, StateStage

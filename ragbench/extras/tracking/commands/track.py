@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
-from ragbench.base.errors import TrackingError, redacted
+from ragbench.base.types import TrackingError, redacted
 
 DESCRIPTION = """Write finished runs and hyperparameter searches to MLflow.
 

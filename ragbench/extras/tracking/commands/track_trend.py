@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
-from ragbench.base.errors import FAILED
+from ragbench.base.types import FAILED
 
 DESCRIPTION = """The tracked runs of a configuration over time, in lines that can be compared: exit code 1 in an alarm.
 

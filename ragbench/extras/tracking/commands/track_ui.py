@@ -11,7 +11,7 @@ import sys
 import time
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError, TrackingError, redacted
+from ragbench.base.types import ConfigError, TrackingError, redacted
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.extras.collect.loaders.beir import load_beir, read_documents, read_queries
 from tests.naming import naming
 

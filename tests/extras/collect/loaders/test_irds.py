@@ -10,7 +10,7 @@ import pytest
 from ir_datasets.formats import TrecQrels, TsvDocs, TsvQueries
 from ir_datasets.util import Cache, LocalDownload, RequestsDownload
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.extras.collect.loaders.irds import load_ir_datasets
 from tests.naming import naming
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.extras.collect.loaders.trec import load_trec, read_trec_topics, read_trectext
 from tests.naming import naming
 

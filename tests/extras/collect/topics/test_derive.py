@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, area
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.config.benchmark import documents, load

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect.topics.draft import SectionFinder, draft

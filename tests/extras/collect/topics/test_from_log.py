@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect import search_log as log

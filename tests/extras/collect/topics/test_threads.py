@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.commands import cli
 from ragbench.extras.collect.topics import threads
 from ragbench.extras.collect.topics.threads import Pages, Post, Thread

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.types import BenchmarkError, ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.fit.tuning.objective import searchable
 from tests.naming import naming

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Topic
 from ragbench.config.settings import ArmBuilder
 from ragbench.evaluation.measures import MEASURES, document_run, evaluate

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 from filelock import FileLock
 
-from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.types import BenchmarkError, ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import composition
 from ragbench.extras.fit.tuning import report

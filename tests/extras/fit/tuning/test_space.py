@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.config import composition
 from ragbench.extras.fit.tuning.space import Space, TuneParameter, overrides, space, tidy
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ResultsError
+from ragbench.base.types import ResultsError
 from ragbench.config import composition
 from ragbench.config.overrides import word
 from ragbench.config.settings import Settings

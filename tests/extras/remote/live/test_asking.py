@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ragbench.base.errors import LiveError
+from ragbench.base.types import LiveError
 from ragbench.extras.remote.live import client
 from ragbench.extras.remote.live.client import HitReading, LiveHit, RateLimitedClient, RequestFailed, fill_in, secret
 from tests.naming import naming

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import BenchmarkError
 from ragbench.commands import cli
 from ragbench.extras.remote.golden import Case, is_same, read_cases
 from ragbench.extras.remote.golden_gate import judge

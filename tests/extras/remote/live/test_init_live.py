@@ -9,7 +9,7 @@ from pathlib import Path
 import jmespath
 import pytest
 
-from ragbench.base.errors import LiveError
+from ragbench.base.types import LiveError
 from ragbench.commands import cli
 from ragbench.config import project
 from ragbench.extras.remote.live.response_mapping import infer_mapping

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ArmsFailed, ConfigError, LiveError
+from ragbench.base.types import ArmsFailed, ConfigError, LiveError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config.benchmark import load
@@ -187,7 +187,8 @@ def test_unusable_live_settings_are_one_sentence(make, reason: str) -> None:
 
 
 def test_live_stage_answers_state_by_state(index, server) -> None:
-    from ragbench.base.types import Query, QueryState
+    from ragbench.base.rankings import QueryState
+    from ragbench.base.types import Query
 
     server.answer = lambda path, parameters, body: {"hits": [{"path": parameters["q"]}, {"path": "index"}]}
     stage = LiveHttp(url=f"{server.url}/?q={{query}}", hits="hits", document="path", per_second=1e6)

@@ -18,8 +18,7 @@ import pytest
 import ragbench
 from ragbench import Experiment, Results
 from ragbench.base import registry
-from ragbench.base.errors import ArmsFailed, BenchmarkError, ConfigError, LiveError
-from ragbench.base.types import Query
+from ragbench.base.types import ArmsFailed, BenchmarkError, ConfigError, LiveError, Query
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.evaluation.latency import time_query

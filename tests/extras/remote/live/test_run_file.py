@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import registry
-from ragbench.base.errors import LiveError
+from ragbench.base.types import LiveError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.runs import read_run
 from ragbench.commands import cli

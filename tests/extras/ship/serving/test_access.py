@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.extras.ship.access import Guard, read_token
 from tests.tables import rows
 

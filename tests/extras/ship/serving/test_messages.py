@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 from pydantic import ValidationError
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.extras.ship.serving.messages import REQUESTS, MessageLimits, SearchFilters, request_type
 from ragbench.extras.ship.serving.tools import SearchTool
 from ragbench.search.stages.filters import FilterDocuments

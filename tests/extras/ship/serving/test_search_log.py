@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.types import ConfigError
 from ragbench.extras.collect import search_log as topics_log
 from ragbench.extras.ship.commands import serve
 from ragbench.extras.ship.serving.mcp import create_server

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.types import ConfigError, IndexError_
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.serving import service as serving
 from ragbench.extras.ship.serving.messages import SearchRequest

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragbench.base.errors import ModelError
+from ragbench.base.types import ModelError
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.extras.systems.state import ExpandedQuery
 from ragbench.models.resolve import Models

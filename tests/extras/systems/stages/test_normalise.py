@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.base.types import Ranking
+from ragbench.base.rankings import Ranking
 from ragbench.extras.systems.stages.adjust import NormaliseScores
 
 
