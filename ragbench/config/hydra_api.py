@@ -9,7 +9,7 @@ import copy
 import re
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -86,6 +86,14 @@ class Folders:
 
     def parse(self, word: str) -> Any:
         """A word as Hydra parses it; `*` is all options of its group. Raises ConfigError for one without form."""
+        return self._parsed(word)
+
+    @cached_property
+    def _parsed(self) -> Callable[[str], Any]:
+        """A composition parses each of its words several times."""
+        return lru_cache(maxsize=1024)(self._parse)
+
+    def _parse(self, word: str) -> Any:
         from hydra.core.override_parser.overrides_parser import OverridesParser
         from hydra.errors import HydraException
 
