@@ -44,13 +44,13 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.evidence import best_arm
     from ragbench.evidence.arms import Policy, verdict_table
     from ragbench.report import cells, screen, tables
-    from ragbench.results import compare, measured_data
+    from ragbench.results import compare, measurements
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
     _, overrides = split_words(arguments.words)
     # The data are those of the runs; without a run, or where data= is given, those of the configuration.
-    configured = measured_data.names_data(overrides) or all(source.is_file() for source in sources)
+    configured = measurements.names_data(overrides) or all(source.is_file() for source in sources)
     gathered = compare.gather(
         sources,
         split=arguments.split,

@@ -57,8 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
     from ragbench.config import composition
     from ragbench.config.overrides import named_arms
-    from ragbench.results.measured_data import names_data
-    from ragbench.results.measurements import find_arm
+    from ragbench.results.measurements import find_arm, names_data
     from ragbench.workbench import Experiment
     from ragbench.workbench.experiment import names_split
     from ragbench.workbench.runs import named_runs

@@ -14,7 +14,7 @@ from ragbench.evaluation import measures
 from ragbench.evaluation.measures import DOCUMENT, if_useful
 from ragbench.evidence.arms import Arms, BudgetSpec, ComparedArm, Policy, StatisticsSpec, verdict_table
 from ragbench.evidence.cost import RECORDED
-from ragbench.results import measured_data, measurements, store
+from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def gather(
     opened = [(source, *_read(source)) for source in sources]
     runs = [run for _, run, _ in opened if run is not None]
     for run in runs:
-        measured_data.require_same(runs[0], run)
+        measurements.require_same_benchmark(runs[0], run)
         if benchmark is not None:
-            measured_data.require(run, benchmark)
+            measurements.require_benchmark(run, benchmark)
     if runs:
         policy = Policy.of(runs[0].shared_config)
         split = split or str(runs[0].record["split"])
@@ -67,7 +67,7 @@ def gather(
     if runs and len({run.folder if run else source for source, run, _ in opened}) == 1:
         return _of_one_run(runs[0], [arm for *_, arm in opened], policy, split)
     if len(runs) < len(opened):
-        benchmark = benchmark or measured_data.benchmark_of(runs[0])
+        benchmark = benchmark or measurements.benchmark_of(runs[0])
     arms: dict[str, ComparedArm] = {}
     notes: list[str] = []
     for source, of_source, selected in opened:

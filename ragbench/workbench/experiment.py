@@ -30,8 +30,7 @@ from ragbench.evaluation.measures import decreasing
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.results import comparisons, measurements
-from ragbench.results.measured_data import names_data
-from ragbench.results.measurements import Measurements, trec
+from ragbench.results.measurements import Measurements, names_data, trec
 from ragbench.search.engine.answer import Answer, SearchOptions, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.function_stage import FunctionStage

@@ -12,8 +12,7 @@ from hypothesis import given, strategies as st
 from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.measures import decreasing
 from ragbench.results import measurements, store
-from ragbench.results.measured_data import benchmark_of
-from ragbench.results.measurements import PER_QUERY_COLUMNS, Measurements
+from ragbench.results.measurements import PER_QUERY_COLUMNS, Measurements, benchmark_of
 
 
 def made(folder: Path, arms: tuple[str, ...] = ("b", "a")) -> Measurements:

@@ -16,7 +16,7 @@ from ragbench.experiment import preliminary
 from ragbench.experiment.estimate import Estimate
 from ragbench.experiment.run import Plan, plan
 from ragbench.report import screen
-from ragbench.results import measured_data
+from ragbench.results import measurements
 from ragbench.workbench import Experiment, Results
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
@@ -167,4 +167,4 @@ def test_preliminary_cannot_be_exported(experiment: Experiment, tmp_path: Path) 
 def test_sample_does_not_make_data_others(experiment: Experiment) -> None:
     results = experiment.measure()
     config = {**results.shared_config, "data": {**results.shared_config["data"], "sample": 5}}
-    measured_data.refuse_other_data(results, config, ["data.sample=5"])
+    measurements.refuse_other_data(results, config, ["data.sample=5"])

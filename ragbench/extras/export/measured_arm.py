@@ -14,7 +14,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import project
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
-from ragbench.results import measured_data, measurements
+from ragbench.results import measurements
 
 _Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
 _LACKING = {"open": "not significantly better than", "equivalent": "equivalent to", "worse": "significantly worse than"}
@@ -33,8 +33,8 @@ class MeasuredArm:
     def benchmark(self) -> Benchmark:
         """The benchmark of the run, read again unless it is at hand. ResultsError when it has changed since."""
         if self.open_benchmark is None:
-            return measured_data.benchmark_of(self.results, judged_since=True)
-        measured_data.require(self.results, self.open_benchmark, judged_since=True)
+            return measurements.benchmark_of(self.results, judged_since=True)
+        measurements.require_benchmark(self.results, self.open_benchmark, judged_since=True)
         return self.open_benchmark
 
     @property

@@ -43,7 +43,7 @@ from ragbench.extras.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefacts import MANIFEST
 from ragbench.index.index import Index
 from ragbench.models import CrossEncoder, Encoder, bundled, functions, resolve
-from ragbench.results import environment, measured_data
+from ragbench.results import environment, measurements
 from ragbench.search.engine.pipeline import Arm, Pipeline
 from ragbench.search.ranking import trees
 from ragbench.search.stages.recency import BoostRecent
@@ -154,7 +154,7 @@ def write(measured: MeasuredArm, folder: Path, *, evidence: Evidence, self_conta
 def _replayed(measured: MeasuredArm) -> _Served:
     """The arm over the documents of the run, its queries answered as they were measured. Raises ResultsError."""
     benchmark = measured.benchmark
-    measured_data.require(measured.results, benchmark)  # also its judgments
+    measurements.require_benchmark(measured.results, benchmark)  # also its judgments
     arm = _prepared_arm(measured, benchmark)
     progress.report("replaying queries")
     return _Served(benchmark, arm, _replay(measured, arm), tuple(_cautions(arm.pipeline)))

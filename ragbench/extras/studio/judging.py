@@ -24,7 +24,7 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.extras.collect import pool
 from ragbench.extras.collect.agreement import Agreement, agreement
 from ragbench.extras.collect.judge import Item, JudgingSession, grades_of
-from ragbench.results import measured_data, measurements, store
+from ragbench.results import measurements, store
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
 
@@ -87,7 +87,7 @@ class Judging:
     def make(self, run: str, depth: int) -> int:
         """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
         results = self._results(run)
-        benchmark = measured_data.benchmark_of(results, judged_since=True)
+        benchmark = measurements.benchmark_of(results, judged_since=True)
         listed = {arm: results.run(arm, measurements.SECTIONS) for arm in results.arms}
         rows = pool.pool(listed, benchmark.section_qrels, depth)
         if not rows:
@@ -161,7 +161,7 @@ class Judging:
         with self._lock:
             if name not in self._benchmarks:
                 try:
-                    self._benchmarks[name] = measured_data.benchmark_of(self._results(name), judged_since=True)
+                    self._benchmarks[name] = measurements.benchmark_of(self._results(name), judged_since=True)
                 except RagbenchError:
                     self._benchmarks[name] = None
             return self._benchmarks[name]

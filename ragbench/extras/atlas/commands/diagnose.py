@@ -43,12 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
     from ragbench.report import tables
-    from ragbench.results import measured_data, measurements
+    from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs, split_words
 
     (folder,), settings = named_runs(arguments.words, limit=1)
     loaded = measurements.load(folder)
-    measured_data.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
+    measurements.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
     arm_names = loaded.arms
     arms = arguments.arms.split(",") if arguments.arms else arm_names
     for arm in arms:

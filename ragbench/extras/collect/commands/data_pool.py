@@ -30,17 +30,17 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.benchmark.runs import file_names, read_run, renamed
     from ragbench.config.benchmark import load
     from ragbench.extras.collect import pool
-    from ragbench.results import measured_data, measurements
+    from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
     measured = [measurements.load(source) for source in sources if source.is_dir()]
     # The data are those of the runs; data= may name the same data with more judgments.
-    named = not measured or measured_data.names_data(split_words(arguments.words)[1])
+    named = not measured or measurements.names_data(split_words(arguments.words)[1])
     config = settings.config if named else measured[0].shared_config
     benchmark = load(config)
     for results in measured:
-        measured_data.require(results, benchmark, judged_since=True)
+        measurements.require_benchmark(results, benchmark, judged_since=True)
     docnos = {path: docno for docno, path in file_names(benchmark).items()}
     runs = {str(source): renamed(read_run(source), docnos) for source in sources if not source.is_dir()}
     for results in measured:

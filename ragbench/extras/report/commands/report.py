@@ -26,12 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the run, write the page, say where it is."""
     from ragbench.extras.report import html
-    from ragbench.results import measured_data, measurements, store
+    from ragbench.results import measurements, store
     from ragbench.workbench.runs import named_runs, split_words
 
     (folder,), settings = named_runs(arguments.words, limit=1)
     results = measurements.load(store.run_folder(folder))
-    measured_data.refuse_other_data(results, settings.config, split_words(arguments.words)[1])
+    measurements.refuse_other_data(results, settings.config, split_words(arguments.words)[1])
     if arguments.out is not None and arguments.out.is_dir():
         raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / store.REPORT}")
     path = html.write(results, arguments.out)
