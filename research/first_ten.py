@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ragbench.base.console import markdown, with_interval
+from ragbench.base.console import markdown
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
-from ragbench.base.types import BAD_INPUT, ConfigError, RagbenchError
+from ragbench.base.types import BAD_INPUT, ConfigError, RagbenchError, with_interval
 from ragbench.config.benchmark import load
 from ragbench.config.composition import compose
 from ragbench.extras.fit import ranker, training

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragbench.base.console import with_interval
+from ragbench.base.types import with_interval
 from ragbench.evidence.statistics import compare_all
 from ragbench.extras.collect.languages import languages, suited_to
 from ragbench.workbench import Experiment

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbench.base import console
-from ragbench.base.console import markdown, with_interval
+from ragbench.base.console import markdown
 from ragbench.base.files import write_text
-from ragbench.base.types import BAD_INPUT, ConfigError, RagbenchError
+from ragbench.base.types import BAD_INPUT, ConfigError, RagbenchError, with_interval
 from ragbench.benchmark.benchmark import TEST, TRAIN
 from ragbench.config import available
 from ragbench.config.names import label

@@ -14,8 +14,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.console import with_interval
-from ragbench.base.types import ConfigError
+from ragbench.base.types import ConfigError, with_interval
 
 if TYPE_CHECKING:
     from ragbench.workbench import Results

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.console import interval, markdown
+from ragbench.base.console import markdown
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
-from ragbench.base.types import BAD_INPUT, RagbenchError
+from ragbench.base.types import BAD_INPUT, RagbenchError, interval
 from ragbench.extras.atlas.changes import WITHOUT
 from ragbench.extras.fit import training
 from ragbench.search.ranking import trees

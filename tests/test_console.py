@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from ragbench.base import console, progress
+from ragbench.base.types import with_interval
 from ragbench.commands import cli
 
 
@@ -126,5 +127,5 @@ def test_print_json_takes_frames_and_dataclasses(capsys) -> None:
 
 def test_effect_of_too_few_queries_has_no_interval() -> None:
     nan = float("nan")
-    assert console.with_interval(0.055, 0.036, 0.074) == "+0.055 [+0.036, +0.074]"
-    assert console.with_interval(0.0, nan, nan) == "+0.000"
+    assert with_interval(0.055, 0.036, 0.074) == "+0.055 [+0.036, +0.074]"
+    assert with_interval(0.0, nan, nan) == "+0.000"

@@ -1,7 +1,4 @@
-"""Terminal output: answers and tables on stdout, progress bars and messages on stderr.
-
-Effects, intervals and counts are written in the same way in a terminal and in markdown.
-"""
+"""Terminal output: answers and tables on stdout, progress bars and messages on stderr."""
 
 from __future__ import annotations
 
@@ -496,18 +493,3 @@ def _in_pipe() -> Iterator[Progress]:
     finally:
         over.set()
         thread.join()
-
-
-def interval(low: float, high: float, digits: int = 3) -> str:
-    """`[+0.036, +0.074]`."""
-    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
-
-
-def with_interval(effect: float, low: float, high: float, digits: int = 3) -> str:
-    """`+0.055 [+0.036, +0.074]`; the effect alone where there are too few queries for an interval (NaN)."""
-    return f"{effect:+.{digits}f} {interval(low, high, digits)}" if not math.isnan(low) else f"{effect:+.{digits}f}"
-
-
-def probability(share: float) -> str:
-    """`0.87`; `> 0.99` above that, because no prediction is certain."""
-    return f"{share:.2f}" if share < 0.995 else "> 0.99"

@@ -190,7 +190,7 @@ def _import_plugins() -> None:
 
 @cache
 def _import_installed_plugins() -> None:
-    from ragbench.base.foreign import FAILURES
+    from ragbench.base.types import FAILURES
 
     for point in _of_others():
         if not _has_kind(point):
@@ -205,7 +205,7 @@ def _import_installed_plugins() -> None:
 def _import_plugin(name: str) -> None:
     from pathlib import Path
 
-    from ragbench.base.foreign import FAILURES
+    from ragbench.base.types import FAILURES
 
     file = Path(f"{name}.py")
     try:

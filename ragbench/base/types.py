@@ -16,12 +16,13 @@ ones and never changes those it was given.
 
 Each message of an error is one sentence that names the thing and the remedy. The command line prints it and exits with
 code 2; no traceback is shown for these. No message contains a password. `did_you_mean` ends a message about a mistyped
-name; `counted`, `shown` and `short_path` are the words for numbers, values and paths in it.
+name; `counted`, `interval`, `shown` and `short_path` are the words for numbers, intervals, values and paths in it.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -270,6 +271,9 @@ NOT_CHECKED = 3
 INTERRUPTED = 130
 """Stopped with Ctrl-C or SIGTERM; what was finished is kept."""
 
+FAILURES = (Exception, SystemExit)
+"""What code of others may raise: anything but what ends the command, such as Ctrl-C."""
+
 _SECRET_NAME = (
     r"(?:[\w-]*[-_])?(?:authorization|cookie|password|passwd|pwd|secret|token|auth|sig|signature"
     r"|(?:api|access|auth|private|subscription)[-_]?key)|key"
@@ -384,6 +388,26 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error) or "the system refuses").lower()
 
 
+def failure(error: BaseException) -> str:
+    """The kind, the message and the line of an error in code of others; in a library, the line that called it."""
+    import traceback
+    from pathlib import Path
+
+    reason = " ".join(str(error).split())[:200]
+    package_folder = str(Path(__file__).parents[1])
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(package_folder)
+    ]
+    user_frames = [
+        frame for frame in frames if "site-packages" not in frame.filename and "asyncio" not in frame.filename
+    ]
+    line = ""
+    if last := (user_frames or frames)[-1:]:
+        cell = "ipykernel" in last[0].filename or last[0].filename.startswith("<")
+        line = f" (line {last[0].lineno} of {last[0].name if cell else Path(last[0].filename).name})"
+    return f"{type(error).__name__}{f': {reason}' if reason else ''}{line}"
+
+
 _LEAST_LIKENESS = 0.6  # similarity from 0 to 1 from which a name is suggested
 _MOST_LISTED = 12
 _MOST_SUGGESTED = 4
@@ -451,3 +475,18 @@ def shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return str(value)
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """`[+0.036, +0.074]`."""
+    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def with_interval(effect: float, low: float, high: float, digits: int = 3) -> str:
+    """`+0.055 [+0.036, +0.074]`; the effect alone where there are too few queries for an interval (NaN)."""
+    return f"{effect:+.{digits}f} {interval(low, high, digits)}" if not math.isnan(low) else f"{effect:+.{digits}f}"
+
+
+def probability(share: float) -> str:
+    """`0.87`; `> 0.99` above that, because no prediction is certain."""
+    return f"{share:.2f}" if share < 0.995 else "> 0.99"

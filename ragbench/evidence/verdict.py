@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import minimums
-from ragbench.base.console import with_interval
-from ragbench.base.types import counted, too_few
+from ragbench.base.types import counted, too_few, with_interval
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ragbench.base.foreign import FAILURES
 from ragbench.base.progress import in_words, report, task_ticks
-from ragbench.base.types import RagbenchError
+from ragbench.base.types import FAILURES, RagbenchError
 from ragbench.models.cache import CachedEncoder
 from ragbench.models.functions import is_endpoint
 

@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from ragbench.base import registry
-from ragbench.base.foreign import FAILURES
-from ragbench.base.types import ArmsFailed, RagbenchError, unusable
+from ragbench.base.types import FAILURES, ArmsFailed, RagbenchError, unusable
 from ragbench.config.sections import LOCAL
 from ragbench.experiment.estimate import embed
 from ragbench.search.engine.pipeline import Session, execute

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums, registry
 from ragbench.base.columns import records
-from ragbench.base.console import SCREEN, probability, with_interval
-from ragbench.base.types import counted, too_few
+from ragbench.base.console import SCREEN
+from ragbench.base.types import counted, probability, too_few, with_interval
 from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, LEAKS, PASSAGE, has_enough_judgments
 from ragbench.evaluation.passages import recall_within

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.columns import records
-from ragbench.base.console import columns, interval, latex, markdown, print_table, print_text
-from ragbench.base.types import ConfigError
+from ragbench.base.console import columns, latex, markdown, print_table, print_text
+from ragbench.base.types import ConfigError, interval
 from ragbench.config.names import label
 from ragbench.evaluation import latency
 from ragbench.evidence.verdict import LATENCY, QUALITY

@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import registry
 from ragbench.base.columns import Column, Columns
-from ragbench.base.console import probability, with_interval
 from ragbench.base.files import write_text
-from ragbench.base.types import BoundaryError, ResultsError, counted, why_unreadable
+from ragbench.base.types import BoundaryError, ResultsError, counted, probability, why_unreadable, with_interval
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.native import FILE_NAMES
 from ragbench.benchmark.runs import Run, new_name, read_run, renamed

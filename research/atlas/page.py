@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import files, minimums
-from ragbench.base.console import interval, markdown, with_interval
+from ragbench.base.console import markdown
+from ragbench.base.types import interval, with_interval
 from ragbench.config.names import ALIASES
 from ragbench.extras.atlas import changes, meta, tables
 from ragbench.extras.atlas.changes import BASE

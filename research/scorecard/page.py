@@ -13,7 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from ragbench.base.console import markdown, with_interval
+from ragbench.base.console import markdown
+from ragbench.base.types import with_interval
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import available
 from ragbench.evaluation.measures import PRIMARY

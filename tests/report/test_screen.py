@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ragbench.base import console
 from ragbench.base.columns import records
-from ragbench.base.console import probability
+from ragbench.base.types import probability
 from ragbench.commands import cli
 from ragbench.evidence import t_statistic
 from ragbench.extras.report.html import verdict_sentence

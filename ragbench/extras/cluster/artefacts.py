@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from ragbench.base import foreign
-from ragbench.base.types import ConfigError, IndexError_
+from ragbench.base.types import FAILURES, ConfigError, IndexError_, failure
 from ragbench.index.artefacts import MANIFEST, Artefact
 
 _LOG = logging.getLogger(__name__)
@@ -94,7 +93,5 @@ class ArtefactBucket:
             yield
         except IndexError_:
             raise
-        except foreign.FAILURES as error:  # each kind of address has errors of its own
-            _LOG.warning(
-                f"artefacts.url={self.url}: {task} failed ({foreign.failure(error)}); the run goes on without it"
-            )
+        except FAILURES as error:  # each kind of address has errors of its own
+            _LOG.warning(f"artefacts.url={self.url}: {task} failed ({failure(error)}); the run goes on without it")

@@ -15,8 +15,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from ragbench.base import foreign, progress
-from ragbench.base.types import ConfigError, Query, RagbenchError, counted
+from ragbench.base import progress
+from ragbench.base.types import FAILURES, ConfigError, Query, RagbenchError, counted, failure
 from ragbench.config.sections import ExecutionSpec
 from ragbench.experiment import execution
 from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
@@ -109,8 +109,8 @@ def _closing(opened: Any) -> Iterator[Any]:
     finally:
         try:
             entered.close()
-        except foreign.FAILURES as error:
-            _LOG.warning(f"the cluster did not close ({foreign.failure(error)}); the results do not depend on it")
+        except FAILURES as error:
+            _LOG.warning(f"the cluster did not close ({failure(error)}); the results do not depend on it")
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def _addresses(client: Any) -> set[str]:
     """The addresses of the workers; none without a scheduler."""
     try:
         return set(client.scheduler_info(n_workers=-1).get("workers", ()))
-    except foreign.FAILURES:  # of several kinds, as soon as the scheduler is gone
+    except FAILURES:  # of several kinds, as soon as the scheduler is gone
         return set()
 
 
@@ -166,7 +166,7 @@ def _agreed(client: Any, arms: Sequence[Arm], own: bool) -> worker.RunTerms:
         described = client.run(worker.facts, agreed, on_error="ignore")
     except OSError as error:
         raise ConfigError(
-            f"the Dask cluster stopped answering ({foreign.failure(error)}): run the same command again"
+            f"the Dask cluster stopped answering ({failure(error)}): run the same command again"
         ) from None
     for address, there in described.items():
         if reason := worker.difference(address, there, here):
@@ -208,7 +208,7 @@ def _is_connected(client: Any) -> bool:
 
 def _fate(future: Any) -> str:
     """Why a future has no result."""
-    return foreign.failure(future.exception()) if future.status == "error" else str(future.status)
+    return failure(future.exception()) if future.status == "error" else str(future.status)
 
 
 class DaskWorkers:
@@ -250,8 +250,8 @@ class DaskWorkers:
             future = self._client.submit(
                 worker.compute, self._agreed, works, self._queries, files, self._evaluator, pure=False, **others
             )
-        except foreign.FAILURES as error:  # of several kinds, as soon as the scheduler is gone
-            self._lost.append((arms, foreign.failure(error)))
+        except FAILURES as error:  # of several kinds, as soon as the scheduler is gone
+            self._lost.append((arms, failure(error)))
             return
         if _is_connected(self._client):
             self._running[future] = arms, failed
@@ -317,7 +317,7 @@ def _computed(
         try:
             arm.index.prepare(arm.pipeline.needs)
             ready.append(arm)
-        except foreign.FAILURES as error:
+        except FAILURES as error:
             yield arm.name, error
     ordered = in_tree_order(ready, {arm.name: prefix_keys(arm) for arm in ready})
     size = -(-len(ordered) // (_GROUPS * max(1, len(pool))))

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import foreign
-from ragbench.base.types import ConfigError, Query
+from ragbench.base.types import FAILURES, ConfigError, Query
 from ragbench.experiment.evaluate import ArmEvaluator, Evaluated
 from ragbench.extras.cluster.artefacts import ArtefactBucket
 from ragbench.index import jvm
@@ -90,13 +89,13 @@ def facts(agreed: RunTerms) -> dict[str, str]:
         try:
             encoder = resolve.Models().encoder(spec)
             known[f"model {spec.name}"] = f"{encoder.passage_digest[:12]} {getattr(encoder, 'numerics', '')}".rstrip()
-        except foreign.FAILURES as error:
+        except FAILURES as error:
             known[f"model {spec.name}"] = f"missing ({error})"
     if agreed.java:
         try:
             jvm.start_jvm()
             known["Java"] = "working"
-        except foreign.FAILURES as error:
+        except FAILURES as error:
             known["Java"] = f"missing ({error})"
     return known
 
@@ -161,11 +160,11 @@ def compute(
                 arm = Arm(work.name, work.pipeline, index)
                 outcome = session.outcome(arm)
                 results[work.name] = evaluator(arm, outcome) if evaluator else outcome
-            except foreign.FAILURES as error:
+            except FAILURES as error:
                 if _of_files(error):
                     raise
                 results[work.name] = error
-    except foreign.FAILURES as error:
+    except FAILURES as error:
         if reason := _of_files(error):
             raise WorkerFailed(get_worker().address, reason) from None
         raise

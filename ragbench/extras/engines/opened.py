@@ -16,8 +16,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ragbench.base import console, files, progress
-from ragbench.base.types import BoundaryError, BundleError, ConfigError, Document, RagbenchError, why_unreadable
+from ragbench.base import files, progress
+from ragbench.base.types import (
+    BoundaryError,
+    BundleError,
+    ConfigError,
+    Document,
+    RagbenchError,
+    interval,
+    why_unreadable,
+)
 from ragbench.benchmark.runs import Run
 from ragbench.boundary import paths, permissions
 from ragbench.boundary.json import read_checksummed, write_checksummed
@@ -356,7 +364,7 @@ def ranker_sentence(priced: file_format.Replay, alone: file_format.Replay | None
     if alone is None:
         return []
     return [
-        f"rank: the engine alone scores {alone.replayed:.3f} {console.interval(alone.low, alone.high)}; the learned "
+        f"rank: the engine alone scores {alone.replayed:.3f} {interval(alone.low, alone.high)}; the learned "
         f"order, which ragbench serve puts on top, adds {priced.replayed - alone.replayed:+.3f}"
     ]
 

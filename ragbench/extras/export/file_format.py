@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ragbench.base import console, registry
-from ragbench.base.types import BenchmarkError, ConfigError, CorpusError, ResultsError, counted
+from ragbench.base import registry
+from ragbench.base.types import BenchmarkError, ConfigError, CorpusError, ResultsError, counted, interval
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.runs import Run
 from ragbench.config.settings import ArmBuilder, Settings
@@ -54,7 +54,7 @@ class Replay:
         """Both scores and the interval of their difference in one line."""
         return (
             f"{measures.PRIMARY} {self.measured:.3f} measured, {self.replayed:.3f} {self.where}: change "
-            f"{console.interval(self.low, self.high)}, 95% CI, on {counted(self.topics, 'query')}"
+            f"{interval(self.low, self.high)}, 95% CI, on {counted(self.topics, 'query')}"
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ragbench.base import console
 from ragbench.base.options import Confidence, Share, Validated, Weight
-from ragbench.base.types import FAILED, NOT_CHECKED, ConfigError, ResultsError, counted
+from ragbench.base.types import FAILED, NOT_CHECKED, ConfigError, ResultsError, counted, interval
 from ragbench.benchmark import judgments
 from ragbench.benchmark.runs import read_run
 from ragbench.evaluation import contexts, measures
@@ -367,7 +367,7 @@ def _said(check: Check) -> str:
 
 def _row(level: verdict.LevelComparison) -> list[str]:
     found = level.comparison
-    ci = "" if np.isnan(found.ci_low) else f" {gate_page.escaped(console.interval(found.ci_low, found.ci_high))}"
+    ci = "" if np.isnan(found.ci_low) else f" {gate_page.escaped(interval(found.ci_low, found.ci_high))}"
     quality = (
         "significantly worse" if level.worse else "significantly better" if level.better else verdict.QUALITY["open"]
     )

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragbench.base import console, files, locations, minimums, options
-from ragbench.base.types import BenchmarkError, ConfigError
+from ragbench.base import files, locations, minimums, options
+from ragbench.base.types import BenchmarkError, ConfigError, with_interval
 from ragbench.benchmark.benchmark import TEST, TRAIN, Benchmark, Topic
 from ragbench.config import store
 from ragbench.config.settings import ArmBuilder, Settings
@@ -64,7 +64,7 @@ def table(measured: Mapping[str, statistics.Comparison | None]) -> pd.DataFrame:
             "topics": comparison.n,
             "before": comparison.mean_baseline,
             "learned": comparison.mean_candidate,
-            "gain": console.with_interval(comparison.difference, comparison.ci_low, comparison.ci_high, 4),
+            "gain": with_interval(comparison.difference, comparison.ci_low, comparison.ci_high, 4),
             "p": comparison.p_value,
         }
         for name, comparison in measured.items()

@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console, files, progress
+from ragbench.base import files, progress
 from ragbench.base.columns import records
 from ragbench.base.document_names import readable
 from ragbench.base.html import templates
-from ragbench.base.types import RagbenchError
+from ragbench.base.types import RagbenchError, with_interval
 from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.evaluation import diagnosis
@@ -127,7 +127,7 @@ def verdict_sentence(results: Measurements) -> str:
     base, arm = results.arms
     change = f"{row['effect']:+.3f}"
     if row["ci_low"] == row["ci_low"]:
-        change = f"{console.with_interval(row['effect'], row['ci_low'], row['ci_high'])}, {results.interval} CI"
+        change = f"{with_interval(row['effect'], row['ci_low'], row['ci_high'])}, {results.interval} CI"
     means = f"{row['baseline']:.3f} to {row['mean']:.3f}"
     why = screen.sentence(results, row, bool(disturbed(results.record)))
     word = str(row["verdict"]).capitalize()

@@ -6,9 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console
 from ragbench.base.columns import Columns
-from ragbench.base.types import counted
+from ragbench.base.types import counted, with_interval
 from ragbench.extras.tracking.trend import CONFIRMED, TrendPoint
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def compact(points: Sequence[TrendPoint]) -> pd.DataFrame:
     for point in points:
         line, date, run, queries, mean, low, high, change, change_low, change_high, note = _row(point)
         value = f"{mean:.3f} [{low:.3f} {high:.3f}]" if low == low else f"{mean:.3f}"
-        moved = "" if change is None else console.with_interval(change, change_low, change_high)
+        moved = "" if change is None else with_interval(change, change_low, change_high)
         rows.append((line, date, run, queries, value, moved, note))
     return pd.DataFrame(rows, columns=["line", "date", "run", "queries", "mean [95% CI]", "change [95% CI]", "note"])
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pandas as pd
 
-from ragbench.base import console, files
-from ragbench.base.types import ResultsError
+from ragbench.base import files
+from ragbench.base.types import ResultsError, interval
 from ragbench.boundary.json import write_checksummed
 from ragbench.extras.fit.tuning.search import Confirmation, Tuned, judge_by_folds
 from ragbench.extras.fit.tuning.space import overrides, value_of
@@ -77,7 +77,7 @@ class Tuning:
             if not tuned.unchanged and gain.ci_low <= 0:
                 warned.append(
                     f"on held-out training topics tuning changed the value by {gain.difference:+.4f} "
-                    f"{console.interval(gain.ci_low, gain.ci_high, 4)} ({gain.n} topics): a gain is not shown, "
+                    f"{interval(gain.ci_low, gain.ci_high, 4)} ({gain.n} topics): a gain is not shown, "
                     "keep the preset"
                 )
         if self.confirmation is None and not tuned.held_out_topics:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ragbench.base import foreign, registry
 from ragbench.base.fingerprint import text_digest
-from ragbench.base.types import ConfigError, LiveError, Query, did_you_mean
+from ragbench.base.types import FAILURES, ConfigError, LiveError, Query, did_you_mean, failure
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 
@@ -111,8 +111,8 @@ class PythonRetriever:
     def _answers(self, way: _Call, queries: Sequence[Query], depth: int) -> Sequence[Any]:
         try:
             answers = way.answers(queries, depth)
-        except foreign.FAILURES as error:
-            raise LiveError(f"retriever '{self.name}' failed on {_of(queries)}: {foreign.failure(error)}") from error
+        except FAILURES as error:
+            raise LiveError(f"retriever '{self.name}' failed on {_of(queries)}: {failure(error)}") from error
         if len(answers) != len(queries):
             raise LiveError(
                 f"retriever '{self.name}' returned {len(answers)} answers to {len(queries)} queries: return a list of "
