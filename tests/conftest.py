@@ -46,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     home = SESSION / "home"
     home.mkdir(exist_ok=True)
     gc.disable()
+    os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # compiling each function of ranx takes seconds
     jnius_config.add_options("-XX:TieredStopAtLevel=1")  # what is compiled further is not used long enough
     os.environ |= {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTEST_RAGBENCH_SESSION": str(SESSION)}
 

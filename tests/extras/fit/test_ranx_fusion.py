@@ -1,7 +1,9 @@
-"""`fuse.method=ranx:NAME`: the fusions of ranx, against ranx itself where it runs, which takes long to compile."""
+"""`fuse.method=ranx:NAME`: the fusions of ranx, against ranx itself; compiled, which takes long, for one method."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import warnings
 from typing import Any
@@ -76,6 +78,15 @@ def test_ranx_methods_give_the_scores_of_ranx(method: str, norm: str) -> None:
         order = sorted(expected, key=lambda chunk: (-np.float32(expected[chunk]), chunk))
         assert ranking.chunks.tolist() == order
         assert stage.fuse(query, INDEX) == ranking  # a batch gives what single queries give
+
+
+@pytest.mark.slow
+def test_ranx_methods_are_the_same_compiled() -> None:
+    test = f"{__file__}::{test_ranx_methods_give_the_scores_of_ranx.__name__}[mnz-min_max]"
+    command = [sys.executable, "-m", "pytest", "-m", "", "-p", "no:cacheprovider", test]
+    compiled = {**os.environ, "NUMBA_DISABLE_JIT": "0"}
+    done = subprocess.run(command, env=compiled, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow
