@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.files import write_text
 from ragbench.base.locations import PROJECT_FILE
 from ragbench.base.options import ON
 from ragbench.base.types import BoundaryError, ConfigError, why_unreadable
@@ -34,11 +33,6 @@ FILE = PROJECT_FILE
 ARMS, GATE = "arms", "gate"
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder", "paths.results", "paths.index", "paths.cache")
 _MOST_BYTES = 1_000_000
-_HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
-# All keys: ragbench list parameters. What they make: ragbench list config
-"""
-_ARMS_HEAD = """# What `ragbench run` measures when no arm is typed; the first is the baseline.
-"""
 
 
 @dataclass(frozen=True)
@@ -75,21 +69,6 @@ class Project:
         if key not in _PATHS or not isinstance(value, str):
             return value
         return str((self.file.parent / Path(value).expanduser()).resolve())
-
-    @property
-    def text(self) -> str:
-        """The content of the file, as `write` writes it."""
-        import yaml
-
-        text = _HEAD + yaml.safe_dump(dict(self.values), sort_keys=False, allow_unicode=True, width=1000)
-        if self.arms:
-            arms = {name: shlex.join(overrides) for name, overrides in self.arms.items()}
-            text += _ARMS_HEAD + yaml.safe_dump({ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
-        return text
-
-    def write(self) -> None:
-        """Write the file."""
-        write_text(self.file, self.text)
 
 
 def _check_mapping(key: str, value: Any, options: Collection[str]) -> None:

@@ -6,11 +6,11 @@ import argparse
 import logging
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console
+from ragbench.base import console, files
 from ragbench.base.types import BenchmarkError, ConfigError, RagbenchError, counted
 from ragbench.boundary import permissions
 
@@ -94,10 +94,10 @@ def main(arguments: argparse.Namespace) -> int:
     budget = _ask_budget() if asks else 50
     derived = {} if has_queries or arguments.live is not None else {"topics": "derived"}
     values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
-    written = project.Project(file.absolute(), values, arms)
-    if keeps_file and not has_text(file, written.text):
+    text = _text_of_project(values, arms)
+    if keeps_file and not has_text(file, text):
         raise refused
-    written.write()
+    files.write_text(file, text)
     can_run = opened.is_judged and (has_queries or arguments.live is None)
     with permissions.trust():  # in what this command has just written
         expected, obstacle = _expected(arguments) if can_run else ("", "")
@@ -122,6 +122,25 @@ def main(arguments: argparse.Namespace) -> int:
         print("synthetic queries cannot be used with a live search: take queries from its log, or add data.queries")
         console.next_command("topics from-log FILE")
     return 0
+
+
+_HEAD = """# Every ragbench command run in this folder, or below it, begins with these words; typed ones win.
+# All keys: ragbench list parameters. What they make: ragbench list config
+"""
+_ARMS_HEAD = """# What `ragbench run` measures when no arm is typed; the first is the baseline.
+"""
+
+
+def _text_of_project(values: Mapping[str, Any], arms: Mapping[str, Sequence[str]]) -> str:
+    import yaml
+
+    from ragbench.config import project
+
+    named = {project.ARMS: {name: shlex.join(overrides) for name, overrides in arms.items()}}
+    words, of_arms = (
+        yaml.safe_dump(part, sort_keys=False, allow_unicode=True, width=1000) for part in (dict(values), named)
+    )
+    return f"{_HEAD}{words}{_ARMS_HEAD}{of_arms}"
 
 
 def _files_read(file: Path, data: Mapping[str, Any]) -> Mapping[str, Any]:
