@@ -1,1 +1,1 @@
-"""The configuration, as `pkg://ragbench.conf` for Hydra."""
+"""The configuration, in an installed wheel `pkg://ragbench.conf` for Hydra."""

@@ -73,6 +73,9 @@ def test_typed_option_omits_only_what_it_replaces(tmp_path: Path, monkeypatch: p
     chunked = composition.compose(["chunking=header"])
     assert chunked.value("index.chunking") == composition.compose_alone([]).value("index.chunking")
     assert chunked.value("p6.depth") == 20
+    Path("ragbench.yaml").write_text("p6.depth: 20\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"add p6=on \(in ragbench.yaml\)$"):
+        composition.compose(["exp=baseline"])
 
 
 def test_project_arms_are_measured_unless_pipeline_is_typed(project_folder: Path) -> None:

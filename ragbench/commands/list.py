@@ -35,7 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_KINDS,
         help=f"what to list: experiments are presets, switches are options (default: {', '.join(_UNASKED)})",
     )
-    parser.add_argument("prefix", nargs="?", default="", help="show only names with this prefix, such as p6 or index.")
+    parser.add_argument(
+        "prefix",
+        nargs="?",
+        default="",
+        help="show only this name and what is below it, such as p6, or names with this prefix",
+    )
     console.add_output(parser)
 
 
@@ -45,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     known = available.read()
     kinds = [arguments.kind] if arguments.kind else list(_UNASKED)
-    rows = {kind: [row for row in _ROWS[kind](known) if _key(row).startswith(arguments.prefix)] for kind in kinds}
+    rows = {kind: _named(_ROWS[kind](known), arguments.prefix) for kind in kinds}
     if not any(rows.values()) and (arguments.prefix or arguments.kind != "runs"):
         raise ConfigError(f"none of the {' and '.join(kinds)} begins with '{arguments.prefix}': see ragbench list")
     if arguments.json:
@@ -57,6 +62,12 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.kind:
         print("ragbench list experiments explains each preset; the same for switches, data, models and parameters")
     return 0
+
+
+def _named(rows: _Rows, prefix: str) -> _Rows:
+    """The rows of a name and of what is below it, such as `p1` without `p10`; else those that begin with a prefix."""
+    whole = [row for row in rows if f"{_key(row)}.".startswith(f"{prefix}.")]
+    return whole or [row for row in rows if _key(row).startswith(prefix)]
 
 
 def _experiments(known: Available) -> _Rows:

@@ -222,22 +222,24 @@ def _compose_settings(
         overrides = from_environment(overrides, os.environ)
     chosen, values = _chosen_and_values(overrides, known)
     config, options_by_group = known.folders.compose(chosen)
-    for override in values:
-        _set(config, override, known)
-    values_by_key = _resolved(config, overrides)
-    for group, option in options_by_group.items():
-        if option == OFF and not any(key_of(override).startswith(f"{group}.") for override in overrides):
-            values_by_key[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
-    values_by_key = with_added_stages(values_by_key)
-    name = _arm_name(values_by_key.get("name"), overrides, varying, set(map(key_of, typed or ())))
-    settings = Settings(name, values_by_key, tuple(overrides))
     try:
+        for override in values:
+            _set(config, override, known)
+        values_by_key = _resolved(config, overrides)
+        for group, option in options_by_group.items():
+            if option == OFF and not any(key_of(override).startswith(f"{group}.") for override in overrides):
+                values_by_key[group] = dict(
+                    known.option(group, OFF).content
+                )  # what a preset sets for it has no effect now
+        values_by_key = with_added_stages(values_by_key)
+        name = _arm_name(values_by_key.get("name"), overrides, varying, set(map(key_of, typed or ())))
+        settings = Settings(name, values_by_key, tuple(overrides))
         _check(values_by_key, known, options_by_group)
         if typed is not None:
             _check_values_of_project(settings, typed, known)
         return settings.check()
     except Refused as refusal:
-        raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), overrides, known)}") from None
+        raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), overrides, typed, known)}") from None
 
 
 def _check_own_files(known: Available) -> None:
@@ -370,7 +372,9 @@ def with_added_stages(config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "order": order}
 
 
-def _file_of_refused_value(message: str, overrides: Sequence[str], known: Available) -> str:
+def _file_of_refused_value(
+    message: str, overrides: Sequence[str], typed: Sequence[str] | None, known: Available
+) -> str:
     """The file of a refused value, in parentheses; empty when the value was typed."""
     refused = f"{message.split()[0]}."
 
@@ -379,10 +383,11 @@ def _file_of_refused_value(message: str, overrides: Sequence[str], known: Availa
 
     preset = next((override.partition("=")[2] for override in overrides if key_of(override) == EXPERIMENT), None)
     if is_among(map(key_of, overrides)):
-        return ""
+        project_file = None if typed is None or is_among(map(key_of, typed)) else project.find()
+        return f" (in {short_path(project_file.file)})" if project_file else ""
     of_preset = preset is not None and is_among(known.preset(preset).values)
-    file = f"{EXPERIMENT}/{preset}.yaml" if of_preset else f"{CONFIG}.yaml"
-    return f" (in {short_path(known.folders.paths[0] / file)})"
+    file = known.folders.file(EXPERIMENT, str(preset)) if of_preset else None
+    return f" (in {short_path(file or known.folders.paths[0] / f'{CONFIG}.yaml')})"
 
 
 def _arm_name(name: Any, overrides: Sequence[str], varying: Collection[str], typed: Collection[str]) -> str:

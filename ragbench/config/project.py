@@ -9,7 +9,8 @@
       baseline: exp=baseline
       rerank: exp=baseline rerank=on
 
-Typed words win; a typed `data=...` omits every `data.` line. An arm is a preset, too: `exp=rerank`.
+A typed word replaces the line of its key, and a typed `data=...` every `data.` line; the other lines win over presets,
+also over one that is typed. An arm is a preset, too: `exp=rerank`.
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ _StoreAddress = Annotated[
 class Basics(Validated):
     """The keys of config.yaml that belong to no section."""
 
-    order: _Names
-    measures: _Names
+    order: _Names  # the stages in the order they run
+    measures: _Names  # what is computed: any of ir_measures, and those of docs/concepts.md
     name: Name | None = None  # name of the run; the experiment's name, or the overrides, when null
     split: Annotated[str, one_of(*_SPLITS)] = "test"  # queries to evaluate: train, test or all
-    seed: Seed = 13
+    seed: Seed = 13  # random seed of all that is drawn
     # the measure of the verdicts, of documents and passages: any of ir_measures, or Recall@2000tokens (recall within so
     # many tokens); nDCG@10, or the first of `measures` when null
     primary: Name | None = None
@@ -79,7 +79,7 @@ class LinksSpec(Validated):
 class Headings(Validated):
     """Switch P2: whether the header path is embedded with a chunk."""
 
-    headings: bool = True
+    headings: bool = True  # embed the heading path with a chunk
 
 
 @option(
@@ -98,7 +98,7 @@ class Headings(Validated):
 class FieldWeights(Validated):
     """Switches P4 and P9: the weights of fields in BM25F."""
 
-    fields: Mapping[str, Weight] = field(default_factory=dict)
+    fields: Mapping[str, Weight] = field(default_factory=dict)  # weights of fields in BM25F, by name
 
 
 values_option("p2=off", "Off: chunks are embedded without headings.", {"headings": False}, package="p2")
@@ -136,10 +136,10 @@ class ExecutionSpec(Validated):
 class TrackingSpec(Validated):
     """MLflow: the `uri` of the store and the name of the `experiment`."""
 
-    enabled: bool = True
+    enabled: bool = True  # write runs to MLflow
     # the MLflow store, or env:NAME for one with a password; a SQLite file in paths.results when null
     uri: _StoreAddress | None = None
-    experiment: Name = "ragbench"
+    experiment: Name = "ragbench"  # name of the experiment in MLflow
 
 
 @section("paths")

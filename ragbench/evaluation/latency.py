@@ -51,12 +51,12 @@ _MOST_AGAIN = 40
 class LatencySpec(Validated):
     """How latency is measured."""
 
-    enabled: bool = True
+    enabled: bool = True  # measure latency
     queries: Count = 80  # sampled queries; a CI of p95 needs 72
     rounds: Count = 2  # how often each query is timed, each time in another variant
     warmup: Natural = 10  # queries before the first timed one
     threads: Count = 1  # threads of one query
-    seed: Seed = 13
+    seed: Seed = 13  # random seed of the sample
     cold_start: bool = True  # start a new process, time its first query and measure its memory
 
 

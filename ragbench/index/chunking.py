@@ -40,9 +40,9 @@ class HeaderChunker(Validated):
     than `min_chars`. Raises ConfigError for sizes that contradict each other.
     """
 
-    min_chars: Natural = 200
-    max_chars: Natural = 1500
-    overlap_chars: Natural = 100
+    min_chars: Natural = 200  # minimum characters of a chunk; shorter sections are joined
+    max_chars: Natural = 1500  # maximum characters of a chunk
+    overlap_chars: Natural = 100  # characters that a chunk repeats of the one before
     version: ClassVar[int] = 1
     method: ClassVar[str] = "header"
 
@@ -66,12 +66,12 @@ class ParentChildChunker(Validated):
     in a document short enough for one of each. Raises ConfigError for sizes that contradict each other.
     """
 
-    child_min: Natural = 400
-    child_max: Natural = 600
-    child_overlap: Natural = 100
-    parent_min: Natural = 1500
-    parent_max: Natural = 2000
-    parent_overlap: Natural = 200
+    child_min: Natural = 400  # minimum characters of a chunk that is searched
+    child_max: Natural = 600  # maximum characters of a chunk that is searched
+    child_overlap: Natural = 100  # characters that it repeats of the one before
+    parent_min: Natural = 1500  # minimum characters of a chunk that is returned
+    parent_max: Natural = 2000  # maximum characters of a chunk that is returned
+    parent_overlap: Natural = 200  # characters that it repeats of the one before
     version: ClassVar[int] = 1
     method: ClassVar[str] = "parents"
 
@@ -110,7 +110,7 @@ class GroupedChunker(HeaderChunker):
     that contradict each other.
     """
 
-    parent_max: Natural = 2000
+    parent_max: Natural = 2000  # maximum characters of the neighbours that are returned together
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -80,7 +80,7 @@ class LexicalSpec(Validated):
 
     fields: tuple[str, ...] = FIELDS
     analyzer: Annotated[str, Constraint(is_analyzer, _ANALYZER_RULE)] = "english"
-    unit: Unit = "chunk"
+    unit: Unit = "chunk"  # what is indexed: chunk or document
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,9 @@ class PassageTemplate:
     repeats the title are excluded.
     """
 
-    title: bool = False
+    title: bool = False  # the title of the document
     path: bool = False  # the words of folders and file name
-    headings: bool = False
+    headings: bool = False  # the heading path
 
     def passages(self, table: ChunkTable) -> list[str]:
         """The texts to embed, one for every retrievable chunk."""

@@ -44,7 +44,7 @@ class VocabularySpec(Validated):
     """The `size` (at least 1) most frequent terms of at least `min_length` (at least 1) characters. Seed 000, P1."""
 
     size: Count = 10_000  # most frequent terms
-    min_length: Count = 3
+    min_length: Count = 3  # minimum characters of a term
 
 
 def _extract_terms(text: str, min_length: int = 3) -> list[str]:

@@ -52,10 +52,10 @@ class ChatFields(Validated):
 
     # an OpenAI-compatible server, such as http://localhost:11434/v1; null: none
     endpoint: Endpoint | None = None
-    model: str = ""
+    model: str = ""  # name of the language model
     timeout_s: Positive = 10.0  # after this time the query continues without a hypothesis
-    max_tokens: Count = 200
-    temperature: Weight = 0.0
+    max_tokens: Count = 200  # maximum tokens of an answer
+    temperature: Weight = 0.0  # 0: always the likeliest answer
     key_variable: Name | None = None  # environment variable with the endpoint's key
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class EncoderSpec(Validated):
     query_prefix: str | None = None  # prefix of every query; null: the one that the model needs
     passage_prefix: str | None = None  # before every passage
     instruction: bool = False  # also use the model's optional instruction
-    max_tokens: Annotated[int, Ge(3)] = 512
+    max_tokens: Annotated[int, Ge(3)] = 512  # tokens after which a text is cut
     numerics: Numerics = "fast"  # exact: an int8 model returns the same on every CPU type, for 2.3 times the CPU time
 
     def prefixes(self, name: str) -> dict[str, str]:

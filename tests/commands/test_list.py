@@ -38,6 +38,11 @@ def test_list_prints_tables_and_json(kind: str, name: str, capsys: pytest.Captur
     assert name in {row.get("key", row.get("name")) for row in rows}
 
 
+def test_list_of_a_name_has_no_longer_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "parameters", "p1", "--json"]) == 0
+    assert {row["key"].partition(".")[0] for row in json.loads(capsys.readouterr().out)} == {"p1"}
+
+
 def test_list_explains_sources(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "experiments"]) == 0
     shown = capsys.readouterr().out

@@ -29,7 +29,7 @@ class LiveEngine(Live):
         Name,
         Constraint(without_secret, "must hold no password: write env:NAME for a variable with one"),
     ]
-    order: bool = True
+    order: bool = True  # put the learned order of the exported arm on top
     hits: Expression = "@"
     document: Expression | None = "path"
     text: Expression | None = "text"

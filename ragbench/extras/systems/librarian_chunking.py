@@ -22,7 +22,7 @@ class _SizesInTokens(Validated):
     """The parameters of both chunkers."""
 
     chunk_size: Count = 512  # tokens, of 4 characters each
-    chunk_overlap: Natural = 50
+    chunk_overlap: Natural = 50  # tokens that a chunk repeats of the one before
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

@@ -25,8 +25,8 @@ class Calibrate(Reorder):
     `noise` names the parts of the index that measure the noise, by retriever.
     """
 
-    threshold: float = 0.035
-    steepness: Positive = 150.0
+    threshold: float = 0.035  # fused score with confidence 0.5
+    steepness: Positive = 150.0  # how fast the confidence grows around the threshold
     lists: Natural = 2  # number of agreeing retrievers that the threshold assumes; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
@@ -74,8 +74,8 @@ class CalibrateByCurve(Reorder):
     never decreases.
     """
 
-    x: tuple[float, ...]
-    y: tuple[Share, ...]
+    x: tuple[float, ...]  # fused scores, increasing
+    y: tuple[Share, ...]  # their confidences, never decreasing
     lists: Natural = 0  # number of agreeing retrievers that the points assume; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
@@ -119,7 +119,7 @@ class CalibrateByCurve(Reorder):
 class FilterByConfidence(Filter):
     """Keep hits whose calibrated score is at least `threshold` (0 to 1; 0 keeps all). Seed 000, P10."""
 
-    threshold: Share = 0.3
+    threshold: Share = 0.3  # minimum confidence of a result
 
     counted: ClassVar[str] = "after_threshold"
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})

@@ -55,7 +55,7 @@ def _parents_or_selves(chunks: NDArray[np.int32], state: QueryState, index: Inde
 class Cut(Reorder):
     """Keep the first `top_n` (at least 1) hits, and in addition all guaranteed hits."""
 
-    top_n: Count = 100
+    top_n: Count = 100  # number of results
 
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CUT})
 

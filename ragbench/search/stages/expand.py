@@ -32,9 +32,9 @@ class ExpandTerms(Stage):
     and 0.5, on the semantic channel. One matrix product per query.
     """
 
-    top_k: Count = 3
-    threshold: Cosine = 0.5
-    sources: tuple[str, ...] = ("dense",)
+    top_k: Count = 3  # number of terms to append
+    threshold: Cosine = 0.5  # minimum cosine of a term and the query
+    sources: tuple[str, ...] = ("dense",)  # retrievers that get the terms
 
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "vocabulary"})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
@@ -73,10 +73,10 @@ class ExpandSynonyms(StateStage):
     does: in WordNet `a` is a vitamin, `in` an inch and `who` an organisation.
     """
 
-    max_synonyms: Annotated[int, Interval(ge=1, le=8)] = 2
-    synsets: Annotated[int, Interval(ge=1, le=8)] = 2
-    function_words: bool = False
-    sources: tuple[str, ...] = ("lexical",)
+    max_synonyms: Annotated[int, Interval(ge=1, le=8)] = 2  # maximum synonyms of a word
+    synsets: Annotated[int, Interval(ge=1, le=8)] = 2  # meanings of a word whose synonyms are used
+    function_words: bool = False  # also synonyms of function words
+    sources: tuple[str, ...] = ("lexical",)  # retrievers that get the synonyms
 
     needs: ClassVar[frozenset[str]] = frozenset({"synonyms"})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
@@ -124,7 +124,7 @@ class SupposeAnswer(ChatFields, Stage):
     fails, the query itself is embedded. The other parameters are those of `ragbench.models.chat.ChatSpec`.
     """
 
-    prompt: Prompt = _PROMPT
+    prompt: Prompt = _PROMPT  # text sent to the language model; {query} is the query
 
     options: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.HYPOTHESIS})

@@ -40,8 +40,8 @@ class FilterDocuments(StateStage):
     `doc_type` is declared in the frontmatter or inferred (`ragbench.index.doc_type`).
     """
 
-    category: Name | None = None
-    author: Name | None = None
+    category: Name | None = None  # only documents of this category
+    author: Name | None = None  # only documents of this author
     tags: tuple[str, ...] = ()  # any of these; auth includes auth/tokens
     modified_after: Date | None = None  # a date such as 2026-01-31, inclusive
     modified_before: Date | None = None  # a date, inclusive

@@ -84,7 +84,7 @@ class Fuse(Stage):
     # rrf: reciprocal ranks; convex or dbsf: normalised scores; ranx:NAME: a method of ranx, such as ranx:mnz
     method: _Method = "rrf"
     k: Weight = 60.0  # constant of reciprocal rank fusion; Cormack et al. 2009
-    weights: Mapping[str, Weight] = field(default_factory=dict)
+    weights: Mapping[str, Weight] = field(default_factory=dict)  # weights of retrievers, by name
     # how convex normalises scores: min_max, theoretical, z or three_sigma; with a method of ranx: min_max,
     # min_max_inverted, max, sum, zmuv, rank, borda or none
     norm: str = "min_max"
@@ -209,10 +209,10 @@ class WeighByDecisiveness(StateStage):
     """
 
     threshold: Positive = 0.5  # score separation from which a retriever has its full weight
-    min_factor: Share = 0.5
+    min_factor: Share = 0.5  # minimum factor of a weight
     measure: Literal["decisiveness", "variance"] = "decisiveness"  # variance: as in source 001, with a threshold of 0.1
-    sources: tuple[str, ...] = ("dense", "lexical")
-    weights: Mapping[str, Weight] = field(default_factory=dict)
+    sources: tuple[str, ...] = ("dense", "lexical")  # retrievers whose weights change
+    weights: Mapping[str, Weight] = field(default_factory=dict)  # weights of fusion, which the factors multiply
 
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the sources' weights would change too late"}

@@ -32,9 +32,9 @@ class FollowLinks(StateStage):
     greatest share of neighbours among all hits, rounded up.
     """
 
-    factor: Share = 0.5
-    hops: Annotated[int, Interval(ge=1, le=3)] = 1
-    seeds: Count = 10
+    factor: Share = 0.5  # factor of the weight, and of a score for each further link
+    hops: Annotated[int, Interval(ge=1, le=3)] = 1  # number of links to follow
+    seeds: Count = 10  # documents to start from
     new_only: bool = True  # only documents that no other retriever returned
     share: Share = 0.2  # maximum share of neighbours among all results
 
@@ -114,8 +114,8 @@ class BoostCommunity(Boost):
     A document without links is in no community and boosts no other.
     """
 
-    factor: Factor = 1.1
-    seeds: Count = 3
+    factor: Factor = 1.1  # factor of the scores
+    seeds: Count = 3  # best documents whose communities are boosted
     include_seeds: bool = True  # also boost the best documents; false: only others, as in source 001
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})

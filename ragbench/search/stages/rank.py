@@ -35,8 +35,8 @@ class Rank(Reorder):
     """
 
     model: str  # its trees and their digest
-    prior: Weight = 2.0
-    depth: Count = 100
+    prior: Weight = 2.0  # weight of the fused score against the trees
+    depth: Count = 100  # number of hits that are ordered
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "terms"})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKED})

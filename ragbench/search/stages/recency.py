@@ -31,6 +31,7 @@ class BoostRecent(Boost):
     """
 
     bias: Share = 0.5  # 0.5 applies the tiers as they are
+    # pairs of days and multiplier, by increasing age
     tiers: tuple[tuple[Weight, Weight], ...] = ((7.0, 1.2), (30.0, 1.1))
     now: Date | None = None  # ISO date from which ages are computed; null: today
 

@@ -55,7 +55,7 @@ class DropNearCopies(Filter):
     (seed 000, P12), `word` those of its words (P8 stage 2). The trigrams come from the index; no text is read here.
     """
 
-    threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7
+    threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7  # minimum overlap of trigrams of a copy
     unit: Literal["character", "word"] = "character"  # or word (seed 000 P8, stage 2)
 
     counted: ClassVar[str] = "after_ngram_dedup"
@@ -82,7 +82,7 @@ class DropParaphrases(Filter):
     Seed 000, P8 stage 3. The vectors are those of the index: no passage is embedded at query time.
     """
 
-    threshold: Cosine = 0.85
+    threshold: Cosine = 0.85  # minimum cosine of a paraphrase
 
     counted: ClassVar[str] = "after_dedup"
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
@@ -120,7 +120,7 @@ class Diversify(Reorder):
 
     replaces: ClassVar[tuple[str, ...]] = ("p8.semantic",)
     lambda_: Share = 0.7  # 1: relevance only
-    candidates: Count = 50
+    candidates: Count = 50  # number of hits to choose from
     # minmax: fused scores normalised over the candidates; score: unchanged
     scale: Literal["minmax", "score"] = "minmax"
     # lambda for a query class of p3, such as {exploratory: 0.5}
@@ -184,7 +184,7 @@ def _marginal_order(
 class LimitPerDocument(Filter):
     """Keep the first `max_per_doc` hits of every document (0: no limit). Seed 000, P8 component B."""
 
-    max_per_doc: Natural = 2
+    max_per_doc: Natural = 2  # maximum results of a document; 0: no limit
 
     counted: ClassVar[str] = "after_doc_limit"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})

@@ -31,14 +31,14 @@ class Rerank(Stage):
     the queries that `gap` leaves as they are.
     """
 
-    depth: Count = 10
-    model: ModelName = "ms-marco-MiniLM-L-12-v2"
+    depth: Count = 10  # number of hits that are re-ranked
+    model: ModelName = "ms-marco-MiniLM-L-12-v2"  # the cross-encoder
     max_length: Annotated[int, Interval(ge=8, le=512)] = 256  # maximum number of tokens of query and passage
     numerics: Numerics = "fast"  # exact: an int8 model returns the same on every CPU type, for 2.3 times the CPU time
     headings: bool = True  # also read the title and the headings above a passage
     tail: Literal["keep", "drop"] = "keep"  # keep: results beyond depth follow; drop: they are removed (source 001)
     blend: bool = False  # fuse the rankings before and after re-ranking
-    k: Weight = 60.0
+    k: Weight = 60.0  # k of reciprocal rank fusion, with `blend`
     gap: Share = 1.0  # re-rank only if the second score is within this share of the first; 1: always
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})

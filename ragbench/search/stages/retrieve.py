@@ -33,7 +33,7 @@ class RetrieveDense(Retriever):
     index. If the state has a hypothesis of HyDE, it is embedded as a passage instead (Gao et al., ACL 2023).
     """
 
-    depth: Count = 100
+    depth: Count = 100  # number of results
     document: Share = 0.0  # share of the cosine with the mean vector of a chunk's document
     source: Name = "dense"  # name of its result list
     index: VectorsSpec | None = None  # its passages and encoder, if they differ from `index`
@@ -119,9 +119,9 @@ class RetrieveLexical(Retriever):
     all have the score of their document.
     """
 
-    depth: Count = 100
+    depth: Count = 100  # number of results
     k1: Weight = 0.9  # Anserini's defaults for web passages
-    b: Share = 0.4
+    b: Share = 0.4  # strength of length normalisation in BM25
     # weights; docs/search.md has all fields
     fields: Mapping[FieldName, Weight] = field(default_factory=lambda: {"content": 1.0})
     source: Name = "lexical"  # name of its result list
@@ -210,7 +210,7 @@ class RetrieveCode(Retriever):
     but not function words. `language` may be any name of a fence language (`py` is `python`).
     """
 
-    depth: Count = 50
+    depth: Count = 50  # number of results
     route: Literal["content", "always"] = "content"  # content: queries with an identifier; always: every query
     min_match: Share = 0.5  # minimum share of query terms that a block contains
     language: Name | None = None  # only code blocks in this language

@@ -38,7 +38,7 @@ KINDS: tuple[Kind, ...] = get_args(_Usual)
 class DeriveSpec(Validated):
     """Which topics to derive: the `kinds` of sources, and limits; `kind` `given` uses the topics of the data."""
 
-    kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
+    kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS  # what queries are made of
     limit: Count = 300  # maximum number of queries
     per_document: Count = 3  # maximum number of queries with the same answer
     least_words: Count = 2  # minimum length of a query
@@ -47,7 +47,7 @@ class DeriveSpec(Validated):
     # relative number of queries of each kind (default 1)
     shares: Mapping[Kind, Positive] = field(default_factory=dict)
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the queries in the train split
-    seed: Natural = 13
+    seed: Natural = 13  # random seed of the choice
     kind: Literal["given", "derived"] = "derived"
 
     def __post_init__(self) -> None:

@@ -42,9 +42,9 @@ class CalibrateByEvidence(Reorder):
     numbers were fitted on topics and their near misses. `noise` is that of `Calibrate`.
     """
 
-    bias: float
-    weights: Mapping[_Sign, float]
-    typical: Mapping[_Sign, float]
+    bias: float  # log-odds of an answer with typical signs
+    weights: Mapping[_Sign, float]  # log-odds for each unit of a sign
+    typical: Mapping[_Sign, float]  # the value of each sign that changes nothing
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})

@@ -54,7 +54,7 @@ class TuneSpec(Validated):
     objective: Name = "ndcg_at_10"  # the measure to maximise, or `silence`
     # outer cross-validation folds over groups of queries; 0: none
     folds: Annotated[int, Constraint(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
-    seed: Seed = 13
+    seed: Seed = 13  # random seed of trials and folds
     starts: tuple[str, ...] = ()  # additional starting points; each index that they need is built once
     space: Mapping[str, Any] = field(default_factory=dict)  # values to try, by key
 

@@ -54,7 +54,7 @@ class HitReading(Validated):
     document: Expression | None = None  # path, URL or title of the document
     section: Expression | None = None  # heading or anchor
     text: Expression | None = None  # field with the text, which also identifies the chunk without `document`
-    score: Expression | None = None
+    score: Expression | None = None  # field with the score
 
     def __post_init__(self) -> None:
         super().__post_init__()

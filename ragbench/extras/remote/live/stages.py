@@ -214,7 +214,7 @@ class LiveCommand(Live):
 class LiveMcp(Live):
     """A search tool of an MCP server: `url` of one over HTTP, or `program` of one over standard input and output."""
 
-    tool: Name = "search"
+    tool: Name = "search"  # name of the tool
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
     url: Address | None = None  # of a server over HTTP
     # or of one over standard input and output: [npx, some-server, notes]

@@ -28,9 +28,9 @@ class BoostFolder(Stage):
     """
 
     source: str = "lexical"  # result list that it changes before fusion
-    min_docs: Count = 2
-    min_ratio: Share = 0.4
-    max_factor: Factor = 1.15
+    min_docs: Count = 2  # minimum documents of the folder among the hits
+    min_ratio: Share = 0.4  # minimum share of the documents in the folder
+    max_factor: Factor = 1.15  # maximum factor of a score
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
@@ -106,12 +106,12 @@ class BoostConnected(StateStage):
     """
 
     source: str = "lexical"  # result list that it changes before fusion
-    max_candidates: Count = 20
-    strength: Weight = 0.1
-    max_factor: Factor = 1.15
-    backlink: Weight = 1.0
-    cocitation: Weight = 0.5
-    shared_tag: Weight = 0.3
+    max_candidates: Count = 20  # number of documents that are compared
+    strength: Weight = 0.1  # factor of the logarithm of connections
+    max_factor: Factor = 1.15  # maximum factor of a score
+    backlink: Weight = 1.0  # weight of a link to the document
+    cocitation: Weight = 0.5  # weight of being cited together
+    shared_tag: Weight = 0.3  # weight of a shared tag
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
@@ -170,8 +170,8 @@ class NormaliseScores(StateStage):
     """
 
     source: str = "lexical"  # result list that it changes before fusion
-    low: Share = 0.02
-    high: Share = 0.98
+    low: Share = 0.02  # minimum score
+    high: Share = 0.98  # maximum score
 
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
     provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.NORMALISED})
@@ -212,7 +212,7 @@ class KeepDiverse(StateStage):
     """
 
     source: str = "lexical"  # result list that it changes before fusion
-    top_k: Count = 30
+    top_k: Count = 30  # number of hits to keep
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})

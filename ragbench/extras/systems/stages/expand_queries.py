@@ -49,12 +49,12 @@ class ExpandQueries(ChatFields, StateStage):
     """
 
     timeout_s: Positive = 5.0
-    max_tokens: Count = 300
-    prompt: Prompt = PROMPT
-    max_variants: Annotated[int, Interval(ge=0, le=10)] = 3
-    min_term_length: Count = 2
+    max_tokens: Count = 300  # maximum tokens of an answer
+    prompt: Prompt = PROMPT  # text sent to the language model, with {query} and {variants}
+    max_variants: Annotated[int, Interval(ge=0, le=10)] = 3  # maximum other phrasings
+    min_term_length: Count = 2  # minimum characters of a term
     max_chars: Count = 1000  # of the query
-    cache_size: Count = 100
+    cache_size: Count = 100  # number of answers that are kept
 
     options: ClassVar[frozenset[str]] = frozenset({"phrasings", "salient_terms"})
     provides: ClassVar[frozenset[str]] = frozenset({SystemProperty.EXPANDED})

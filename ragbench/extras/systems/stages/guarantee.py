@@ -36,11 +36,11 @@ class GuaranteeNotes(StateStage):
     the seed says only "by recency". Filters apply to guaranteed notes, too.
     """
 
-    mentions: bool = True
-    tags: bool = True
+    mentions: bool = True  # notes named by [[note]]
+    tags: bool = True  # notes with a #tag of the query
     after: Date | None = None  # inclusive date; with a date, the results are all notes in the range
     before: Date | None = None  # a date, exclusive
-    limit: Count = 100
+    limit: Count = 100  # maximum number of notes
 
     options: ClassVar[frozenset[str]] = frozenset({"after", "before"})
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})

@@ -142,10 +142,10 @@ class MergeScores(StateStage):
     """
 
     replaces: ClassVar[tuple[str, ...]] = ("fuse",)
-    lexical_weight: Weight = 1.0
-    dense_weight: Weight = 1.0
-    tag_match_boost: Factor = 1.1
-    lexical_for_tags: bool = True
+    lexical_weight: Weight = 1.0  # factor of lexical scores; 0: omitted
+    dense_weight: Weight = 1.0  # factor of dense scores; 0: omitted
+    tag_match_boost: Factor = 1.1  # factor where a tag begins with a term of the query
+    lexical_for_tags: bool = True  # lexical hits only for queries with a #tag
 
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})

@@ -66,7 +66,7 @@ class AddNeighbours(StateStage):
     filters admit them. A hit that already has a context keeps it.
     """
 
-    neighbours: Natural = 1
+    neighbours: Natural = 1  # chunks before and after a hit
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
@@ -108,11 +108,11 @@ class RerankByKeywords(StateStage):
     `as_typed` takes words as the seed does: with punctuation around them, short ones counted in the divisor only.
     """
 
-    depth: Count = 50
+    depth: Count = 50  # number of hits that are ordered
     weight: Share = 0.3  # weight of the keyword score; the previous score has the rest
-    threshold: Share = 0.1
+    threshold: Share = 0.1  # minimum keyword score of a hit
     cap: Count = 5  # maximum number of counted occurrences of a word
-    min_length: Count = 2
+    min_length: Count = 2  # minimum characters of a word
     as_typed: bool = False  # keep punctuation around words, and count short words only in the divisor, as in source 004
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
