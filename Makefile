@@ -35,7 +35,8 @@ install: .venv/installed
 run: .venv/runs
 	$(BIN)/python -m ragbench run
 
-lab outputs: export PLOTLY_RENDERER = plotly_mimetype  # stores the data of a figure, not the library that draws it
+# Stores the data of a figure, not the library that draws it. No comment on the line itself: its blanks would be of the value.
+lab outputs: export PLOTLY_RENDERER = plotly_mimetype
 lab: .venv/lab
 	$(BIN)/jupyter lab $(LAB) notebooks
 
