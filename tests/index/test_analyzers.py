@@ -76,6 +76,7 @@ def test_english_analyzer_drops_stop_words(name: str) -> None:
     assert terms(name, "it is the") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANALYZERS)
 @pytest.mark.parametrize(
     "text", ["a-" * 50_000, "x" * 100_000, "-" * 100_000, "aB" * 50_000, "1." * 50_000, "--a" * 30_000]

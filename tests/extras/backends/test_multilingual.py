@@ -33,7 +33,7 @@ def multilingual() -> Encoder:
     return load_encoder(EncoderSpec("multilingual"), threads=2)
 
 
-@pytest.mark.parametrize("numerics", ["fast", pytest.param("exact", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("numerics", [pytest.param(name, marks=pytest.mark.slow) for name in ("fast", "exact")])
 def test_multilingual_vectors_and_ranking_are_those_of_the_engine(engine: Any, numerics: Numerics) -> None:
     encoder = load_encoder(EncoderSpec("multilingual", numerics=numerics), threads=2)
     passages = [path.read_text() for path in sorted((GERMAN / "vault").rglob("*.md"))]
