@@ -165,7 +165,7 @@ def dotted(target: Callable[..., Any]) -> str:
 
 
 def sections() -> Mapping[str, type]:
-    """By key the dataclass of every section that the imported modules declare, in the order of their names."""
+    """By key the dataclass of every section that the imported modules declare, in the order of the modules."""
     return dict(sorted(_sections.items(), key=lambda section: section[1].__module__))  # that of imports varies
 
 

@@ -227,10 +227,9 @@ def _compose_settings(
             _set(config, override, known)
         values_by_key = _resolved(config, overrides)
         for group, option in options_by_group.items():
+            # What a preset sets for a switch that is off has no effect.
             if option == OFF and not any(key_of(override).startswith(f"{group}.") for override in overrides):
-                values_by_key[group] = dict(
-                    known.option(group, OFF).content
-                )  # what a preset sets for it has no effect now
+                values_by_key[group] = dict(known.option(group, OFF).content)
         values_by_key = with_added_stages(values_by_key)
         name = _arm_name(values_by_key.get("name"), overrides, varying, set(map(key_of, typed or ())))
         settings = Settings(name, values_by_key, tuple(overrides))

@@ -84,14 +84,10 @@ class Folders:
             finally:
                 state.hydra = before
 
-    def parse(self, word: str) -> Any:
-        """A word as Hydra parses it; `*` is all options of its group. Raises ConfigError for one without form."""
-        return self._parsed(word)
-
     @cached_property
-    def _parsed(self) -> Callable[[str], Any]:
-        """A composition parses each of its words several times."""
-        return lru_cache(maxsize=1024)(self._parse)
+    def parse(self) -> Callable[[str], Any]:
+        """Parse a word as Hydra does; `*` is all options of its group. Raises ConfigError for one without form."""
+        return lru_cache(maxsize=1024)(self._parse)  # a composition parses each of its words several times
 
     def _parse(self, word: str) -> Any:
         from hydra.core.override_parser.overrides_parser import OverridesParser

@@ -93,7 +93,7 @@ def _recalls(results: Measurements) -> list[str]:
     if len(results.arms) == 2 and len(rows) == 1:
         (row,) = rows
         low, high = row["recall_ci_low"], row["recall_ci_high"]
-        change = with_interval(row["recall_effect"], low, high) if low == low else f"{row['recall_effect']:+.3f}"
+        change = with_interval(row["recall_effect"], low, high)
         return [f"{'secondary':<{_LABEL}}{measure} {row['recall_baseline']:.3f} -> {row['recall_mean']:.3f}: {change}"]
     changes = [
         f"{label(str(row['factor']))} "

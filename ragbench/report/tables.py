@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.columns import records
 from ragbench.base.console import columns, latex, markdown, print_table, print_text
-from ragbench.base.types import ConfigError, interval
+from ragbench.base.types import ConfigError, with_interval
 from ragbench.config.names import label
 from ragbench.evaluation import latency
 from ragbench.evidence.verdict import LATENCY, QUALITY
@@ -138,6 +138,4 @@ def to_latex(frame: pd.DataFrame) -> str:
 def effect(row: Mapping[str, Any], level: str) -> str:
     """The effect of a verdict with its interval; empty where it has none. `level`: the prefix of its columns."""
     value, low, high = (row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high"))
-    if value != value:
-        return ""
-    return f"{value:+.3f}" + ("" if low != low else f" {interval(low, high)}")
+    return "" if value != value else with_interval(value, low, high)
